@@ -1,0 +1,233 @@
+"""Sites and collections as they are written down: sites/collections.toml and sites/<name>/site.toml."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+from urllib.parse import urlsplit
+
+SiteKind = Literal["markdown", "docusaurus", "wordpress", "hugo", "jekyll", "zola", "html", "url"]
+KINDS: tuple[SiteKind, ...] = ("markdown", "docusaurus", "wordpress", "hugo", "jekyll", "zola", "html", "url")
+
+_KEYS = {
+    "kind", "source", "base_url", "collection", "include", "exclude",
+    "trailing_slash", "keep_extension", "instances", "options",
+}  # fmt: skip
+
+
+T = TypeVar("T")
+
+
+class SiteError(Exception):
+    """An input of the build is wrong. The message names the file, the line or key, and the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """One of the closed set of collections."""
+
+    name: str
+    title: str
+    public: bool
+    sample: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One docs or blog plugin of a Docusaurus site: its folder below the source, and its route."""
+
+    type: Literal["docs", "blog"]
+    folder: str
+    route: str
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One site of the build.
+
+    `source` is a folder, a file (a WXR export) or, for kind "url", an http(s) address. `base_url` ends
+    in a slash. `include` and `exclude` are glob patterns over paths relative to the source; an empty
+    `include` means everything. `trailing_slash` None means the kind's own habit.
+    """
+
+    name: str
+    kind: SiteKind
+    source: str
+    base_url: str
+    collection: str
+    folder: Path
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    trailing_slash: bool | None = None
+    keep_extension: bool = False
+    instances: tuple[Instance, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def toml(self) -> Path:
+        """The file that describes the site."""
+        return self.folder / "site.toml"
+
+    @property
+    def source_path(self) -> Path:
+        """The source as a path. Only for kinds other than "url"."""
+        return Path(self.source)
+
+    @property
+    def questions(self) -> Path:
+        """The site's evaluation questions; the file need not exist."""
+        return self.folder / "questions.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class MissingSite:
+    """A site whose source is not on this machine, and the sentence that says why it is skipped."""
+
+    name: str
+    reason: str
+
+
+def load_collections(sites: Path) -> dict[str, Collection]:
+    """The closed set of collections of a sites folder, by name.
+
+    Raises SiteError when collections.toml is missing, unreadable, or has a key of the wrong type.
+    """
+    path = sites / "collections.toml"
+    collections = {}
+    for name, table in _read_toml(path).items():
+        if not re.fullmatch(r"[a-z0-9_-]+", name):
+            raise SiteError(f"{path}: [{name}]: a collection's name has only a-z, 0-9, _ and -")
+        if not isinstance(table, dict):
+            raise SiteError(f"{path}: {name}: write a table, [{name}], with title and public")
+        unknown = sorted(set(table) - {"title", "public", "sample"})
+        if unknown:
+            raise SiteError(f"{path}: [{name}] {unknown[0]}: unknown key; known are title, public, sample")
+        if not isinstance(table.get("public"), bool):
+            raise SiteError(f"{path}: [{name}] public: say true or false; nothing is published by default")
+        collections[name] = Collection(
+            name=name,
+            title=_typed(path, f"[{name}] title", table.get("title", name), str),
+            public=table["public"],
+            sample=_typed(path, f"[{name}] sample", table.get("sample", False), bool),
+        )
+    return collections
+
+
+def load_sites(
+    sites: Path, collections: Mapping[str, Collection], environ: Mapping[str, str]
+) -> tuple[list[Site], list[MissingSite]]:
+    """The sites of a folder, by name, and those whose source is not on this machine.
+
+    Raises SiteError naming file and key for anything in a site.toml that is wrong.
+    """
+    found: list[Site] = []
+    missing: list[MissingSite] = []
+    for path in sorted(sites.glob("*/site.toml")):
+        site = load_site(path, collections, environ)
+        if isinstance(site, MissingSite):
+            missing.append(site)
+        else:
+            found.append(site)
+    return found, missing
+
+
+def load_site(
+    path: Path, collections: Mapping[str, Collection], environ: Mapping[str, str]
+) -> Site | MissingSite:
+    """The site that one site.toml describes. Raises SiteError when a key is wrong."""
+    table = _read_toml(path)
+    name = path.parent.name
+    unknown = sorted(set(table) - _KEYS)
+    if unknown:
+        raise SiteError(f"{path}: {unknown[0]}: unknown key; known are {', '.join(sorted(_KEYS))}")
+    for key in ("kind", "source", "base_url", "collection"):
+        if key not in table:
+            raise SiteError(f"{path}: {key}: missing")
+        _typed(path, key, table[key], str)
+    if table["kind"] not in KINDS:
+        raise SiteError(f"{path}: kind: {table['kind']!r} is none of {', '.join(KINDS)}")
+    if table["collection"] not in collections:
+        raise SiteError(
+            f"{path}: collection: {table['collection']!r} is none of {', '.join(collections) or 'none'}; "
+            f"name it in {path.parent.parent / 'collections.toml'} to allow it"
+        )
+    source = _expand(table["source"], environ)
+    if source is None:
+        variable = re.findall(r"\$\{(\w+)\}", table["source"])[0]
+        return MissingSite(name, f"{variable} is not set")
+    if table["kind"] == "url":
+        _check_url(path, "source", source)
+    else:
+        source = str((path.parent / Path(source).expanduser()).resolve())
+        if not Path(source).exists():
+            return MissingSite(name, f"{source} is not there")
+    return Site(
+        name=name,
+        kind=table["kind"],
+        source=source,
+        base_url=_check_url(path, "base_url", table["base_url"]).rstrip("/") + "/",
+        collection=table["collection"],
+        folder=path.parent,
+        include=_strings(path, "include", table.get("include", [])),
+        exclude=_strings(path, "exclude", table.get("exclude", [])),
+        trailing_slash=_typed(path, "trailing_slash", table["trailing_slash"], bool)
+        if "trailing_slash" in table
+        else None,
+        keep_extension=_typed(path, "keep_extension", table.get("keep_extension", False), bool),
+        instances=_instances(path, table.get("instances", [])),
+        options=_typed(path, "options", table.get("options", {}), dict),
+    )
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        raise SiteError(f"{path}: not found") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SiteError(f"{path}: not valid TOML: {error}") from None
+
+
+def _expand(text: str, environ: Mapping[str, str]) -> str | None:
+    """The text with its ${VARIABLES} filled in, or None when one of them is unset or empty."""
+    if any(not environ.get(name) for name in re.findall(r"\$\{(\w+)\}", text)):
+        return None
+    return re.sub(r"\$\{(\w+)\}", lambda match: environ[match[1]], text)
+
+
+def _check_url(path: Path, key: str, url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and not re.search(r"\s", url)
+    except ValueError:
+        valid = False
+    if not valid:
+        raise SiteError(f"{path}: {key}: {url!r} is not an http(s) address; write https://example.org/")
+    return url
+
+
+def _instances(path: Path, tables: Any) -> tuple[Instance, ...]:
+    instances = []
+    for table in _typed(path, "instances", tables, list):
+        if not isinstance(table, dict) or set(table) != {"type", "folder", "route"}:
+            raise SiteError(f"{path}: instances: each has exactly type, folder and route")
+        if table["type"] not in ("docs", "blog"):
+            raise SiteError(f"{path}: instances: type: {table['type']!r} is neither docs nor blog")
+        instances.append(Instance(table["type"], table["folder"].strip("/"), table["route"].strip("/")))
+    return tuple(instances)
+
+
+def _strings(path: Path, key: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise SiteError(f"{path}: {key}: write a list of patterns, such as [\"drafts/**\"]")
+    return tuple(value)
+
+
+def _typed(path: Path, key: str, value: Any, kind: type[T]) -> T:
+    if not isinstance(value, kind):
+        raise SiteError(f"{path}: {key}: {value!r} is not a {kind.__name__}")
+    return value
