@@ -223,7 +223,7 @@ def _instances(path: Path, tables: Any) -> tuple[Instance, ...]:
 
 def _strings(path: Path, key: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise SiteError(f"{path}: {key}: write a list of patterns, such as [\"drafts/**\"]")
+        raise SiteError(f'{path}: {key}: write a list of patterns, such as ["drafts/**"]')
     return tuple(value)
 
 

@@ -1,0 +1,64 @@
+# For a machine that has only python3 (3.11 or later), pip and make. Everything goes into .venv and .tools
+# of this folder, the model into the user's cache folder; nothing else is touched. After that, `doit list`
+# is the manual.
+
+PYTHON ?= python3
+UV     ?= $(shell command -v uv || echo .tools/bin/uv)
+Q      ?= How does Ralph decide that it does not know?
+
+.PHONY: demo test check lock
+.DELETE_ON_ERROR:
+
+demo: .venv/.build ## Set up, build the bundle of sites/, answer one question from it
+	@.venv/bin/doit build
+	@printf '\n$$ ralph ask "%s"\n' "$(Q)"
+	@.venv/bin/ralph ask "$(Q)"
+	@printf '\n%s\n' "Next: make demo Q='your question'" \
+		"      .venv/bin/ralph add ~/path/of/your/site    shows what would be published, then adds it" \
+		"      .venv/bin/ralph search --explain 'words'   shows why each hit was found" \
+		"      .venv/bin/doit list                        every task of the build"
+
+test: .venv/.dev ## Set up, pass the tests
+	@.venv/bin/pytest
+
+check: .venv/.dev ## Lint and type-check
+	@.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy
+
+lock: $(UV) ## Pin the newest versions that pyproject.toml allows
+	@$(COMPILE) --upgrade --extra build --extra dev pyproject.toml -o requirements/dev.txt
+	@$(COMPILE) --extra build -c requirements/dev.txt pyproject.toml -o requirements/build.txt
+
+COMPILE = $(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock"
+
+# uv does not read pip's configuration: an index configured there is passed on.
+INDEX   = $(addprefix --default-index ,$(shell $(PYTHON) -m pip config get global.index-url 2>/dev/null || echo $$PIP_INDEX_URL))
+INSTALL = $(UV) pip install --quiet --python .venv/bin/python $(INDEX)
+REFUSE_OLD_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
+	"Ralph needs Python 3.11 or later, and $(PYTHON) is older. If there is another: make PYTHON=python3.13")'
+
+# pip's --target works where the system's python refuses installs (PEP 668), and uv makes a .venv where
+# the venv module is missing.
+.tools/bin/uv: requirements/uv.txt
+	@$(REFUSE_OLD_PYTHON)
+	@$(PYTHON) -m pip --version >/dev/null 2>&1 || { \
+		echo "Ralph needs pip (on Debian: apt install python3-pip) or uv to fetch its packages" >&2; exit 1; }
+	@echo "setting up: uv"
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-warn-script-location \
+		--root-user-action=ignore --upgrade --target .tools --require-hashes -r $<
+	@touch $@
+
+.venv/.python: | $(UV)
+	@$(REFUSE_OLD_PYTHON)
+	@$(UV) venv --quiet --clear --python $(PYTHON) .venv
+	@touch $@
+
+.venv/.build: requirements/build.txt pyproject.toml .venv/.python
+	@echo "setting up: packages"
+	@$(INSTALL) --require-hashes -r $<
+	@$(INSTALL) --no-deps --editable .
+	@touch $@
+
+.venv/.dev: requirements/dev.txt .venv/.build
+	@echo "setting up: packages for the tests"
+	@$(INSTALL) --require-hashes -r $<
+	@touch $@

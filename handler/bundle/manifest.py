@@ -1,0 +1,120 @@
+"""A bundle's folder and its manifest: what is in it, and what it was made with."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from handler.bundle.types import BundleError
+
+# Raised when a reader of the old format would misread the new one.
+FORMAT_VERSION = 1
+
+DATABASE = "rag.db"
+MODEL = "model.onnx"
+TOKENIZER = "tokenizer.json"
+MANIFEST = "manifest.json"
+SUMS = "SHA256SUMS"
+# What SHA256SUMS lists, in its order.
+FILES = (MANIFEST, MODEL, DATABASE, TOKENIZER)
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionSummary:
+    """One collection of a bundle. Only public ones can be asked from outside."""
+
+    title: str
+    public: bool
+    n_pages: int
+    n_chunks: int
+
+
+@dataclass(frozen=True, slots=True)
+class SiteSummary:
+    """One site of a bundle."""
+
+    collection: str
+    n_pages: int
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A question and its vector as the building machine embedded it, (dim,) float32, unit length."""
+
+    text: str
+    vector: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a bundle says of itself.
+
+    `version` is 12 hex digits made from the content alone: equal content, equal version. `model`, `gate`
+    and `evaluation` are the dictionaries of ModelSpec, Gate and the evaluation report.
+    """
+
+    version: str
+    model: Mapping[str, Any]
+    chunker: Mapping[str, Any]
+    collections: Mapping[str, CollectionSummary]
+    sites: Mapping[str, SiteSummary]
+    gate: Mapping[str, Any]
+    evaluation: Mapping[str, Any]
+    probe: Probe
+    format_version: int = FORMAT_VERSION
+
+    @property
+    def public_collections(self) -> tuple[str, ...]:
+        """The names of the collections that anyone may ask, sorted."""
+        return tuple(sorted(name for name, collection in self.collections.items() if collection.public))
+
+    def to_json(self) -> str:
+        """The manifest as it stands in manifest.json, byte-equal for equal content."""
+        table = asdict(self)
+        vector = np.ascontiguousarray(self.probe.vector, dtype="<f4")
+        table["probe"]["vector"] = base64.b64encode(vector.tobytes()).decode()
+        return json.dumps(table, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def read_manifest(bundle: Path) -> Manifest:
+    """The manifest of a bundle's folder.
+
+    Raises BundleError in one sentence when there is none, when it cannot be read, or when its format is
+    newer than this program's.
+    """
+    path = bundle / MANIFEST
+    try:
+        table = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise BundleError(f"{bundle} is no bundle: it has no {MANIFEST}; `doit build` makes one") from None
+    except (OSError, ValueError) as error:
+        raise BundleError(f"{path} cannot be read: {error}") from None
+    found = table.get("format_version") if isinstance(table, dict) else None
+    if isinstance(found, int) and found > FORMAT_VERSION:
+        raise BundleError(
+            f"{bundle} has bundle format {found} and this program reads up to {FORMAT_VERSION}: update Ralph"
+        )
+    try:
+        return Manifest(
+            format_version=int(table["format_version"]),
+            version=table["version"],
+            model=table["model"],
+            chunker=table["chunker"],
+            collections={name: CollectionSummary(**row) for name, row in table["collections"].items()},
+            sites={name: SiteSummary(**row) for name, row in table["sites"].items()},
+            gate=table["gate"],
+            evaluation=table["evaluation"],
+            probe=Probe(
+                text=table["probe"]["text"],
+                vector=np.frombuffer(base64.b64decode(table["probe"]["vector"]), dtype="<f4"),
+            ),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise BundleError(f"{path} is not a manifest of format {FORMAT_VERSION}: {error!r}") from None

@@ -1,0 +1,73 @@
+"""What the task graph is made of: the sites of this build, and the files that each stage depends on.
+
+Imported at every run of doit, so it imports nothing slow.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.settings import ROOT, BuildSettings
+from pipeline.site import Collection, MissingSite, Site, load_collections, load_sites
+
+# Folders below a source that no exporter reads, and that may hold more files than the site itself.
+_PRUNED = frozenset({"node_modules", "__pycache__", "_site", ".git"})
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """The sites and collections of one build, and the sites that are skipped because they are elsewhere."""
+
+    collections: Mapping[str, Collection]
+    sites: Mapping[str, Site]
+    missing: tuple[MissingSite, ...]
+
+
+def load_graph(settings: BuildSettings) -> Graph:
+    """The sites that this machine can build. Raises SiteError for whatever is written down wrong."""
+    collections = load_collections(settings.sites)
+    sites, missing = load_sites(settings.sites, collections, settings.environ)
+    return Graph(collections, {site.name: site for site in sites}, tuple(missing))
+
+
+def source_files(site: Site) -> list[str]:
+    """Every file that the site's export may read, sorted, with site.toml first.
+
+    A live address has none: it is fetched once, and again when asked for by name
+    (`doit forget export:SITE`), so that an unchanged build needs no network.
+    """
+    files = [str(site.toml)]
+    if site.kind == "url":
+        return files
+    source = site.source_path
+    if source.is_file():
+        return [*files, str(source)]
+    roots = [source / instance.folder for instance in site.instances] or [source]
+    return files + sorted({file for root in roots for file in _walk(root)} - set(files))
+
+
+def code_files(*names: str) -> list[str]:
+    """The program's own files among `names`, folders standing for the modules in them.
+
+    A stage depends on its code too: after an update, the next build does again what would come out
+    differently.
+    """
+    paths = [ROOT / name for name in names]
+    return sorted(
+        str(file)
+        for path in paths
+        for file in (path.rglob("*") if path.is_dir() else [path])
+        if file.suffix in {".py", ".sql", ".toml", ".jsonl"}
+    )
+
+
+def _walk(root: Path) -> Iterable[str]:
+    for folder, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if name not in _PRUNED]
+        for name in files:
+            path = os.path.join(folder, name)  # noqa: PTH118 - pathlib is three times slower here
+            if os.path.isfile(path):  # noqa: PTH113 - leaves out FIFOs and dangling links
+                yield path

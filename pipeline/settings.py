@@ -1,0 +1,43 @@
+"""The build side's settings. The environment is read here and nowhere else in the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class BuildSettings:
+    """Where a build reads and writes, and what it was told by name.
+
+    `accept_shrink` names the sites that may lose half of their pages or more in this build.
+    `environ` fills the ${VARIABLES} of site.toml.
+    """
+
+    sites: Path
+    build: Path
+    model: str | None
+    query_instruction: str | None
+    models_cache: Path | None
+    accept_shrink: frozenset[str]
+    environ: Mapping[str, str]
+
+
+def read_settings(environ: Mapping[str, str]) -> BuildSettings:
+    """The settings that the environment asks for, with their defaults. An empty variable counts as unset."""
+    return BuildSettings(
+        sites=_path(environ.get("RALPH_SITES")) or ROOT / "sites",
+        build=_path(environ.get("RALPH_BUILD")) or ROOT / "build",
+        model=environ.get("EMBED_MODEL") or None,
+        query_instruction=environ.get("EMBED_QUERY_INSTRUCTION"),
+        models_cache=_path(environ.get("RALPH_MODELS")),
+        accept_shrink=frozenset(environ.get("RALPH_ACCEPT_SHRINK", "").replace(",", " ").split()),
+        environ=environ,
+    )
+
+
+def _path(text: str | None) -> Path | None:
+    return Path(text).expanduser().resolve() if text else None
