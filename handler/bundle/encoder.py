@@ -1,0 +1,149 @@
+"""Text to unit vectors, the same at build and at serve time: tokenizer and ONNX model of one bundle."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+import onnxruntime as ort
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from handler.bundle.types import BundleError
+
+Pooling = Literal["cls", "mean"]
+Vector = NDArray[np.float32]
+
+MODEL_FILE = "model.onnx"
+TOKENIZER_FILE = "tokenizer.json"
+
+# How far a norm may be from 1: float32 rounding stays below 1e-6, an un-normalised model is far above.
+NORM_TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """What one must know of a model to use its vectors. The manifest stores it as a dict.
+
+    `max_tokens` counts the special tokens. `fingerprint` changes with anything that changes a vector:
+    weights, tokenizer, prefixes, pooling, limit.
+    """
+
+    name: str
+    dim: int
+    max_tokens: int
+    pooling: Pooling
+    query_prefix: str
+    passage_prefix: str
+    fingerprint: str
+    licence: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The spec as JSON can hold it."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, Any]) -> Self:
+        """The spec that `to_dict` wrote. Raises BundleError naming the key that is missing or wrong."""
+        for field in fields(cls):
+            kind = int if field.name in ("dim", "max_tokens") else str
+            if not isinstance(table.get(field.name), kind):
+                raise BundleError(f"model: {field.name}: {table.get(field.name)!r} is not a {kind.__name__}")
+        return cls(**{field.name: table[field.name] for field in fields(cls)})
+
+
+class Encoder:
+    """Embeds one text at a time; may be used from many threads at once.
+
+    One text an inference on purpose: the int8 activation scales span a batch, so a text's vector would
+    depend on its neighbours (cosine down to .995), and a batch is no faster on a processor.
+    """
+
+    def __init__(self, session: ort.InferenceSession, tokenizer: Tokenizer, spec: ModelSpec) -> None:
+        self.spec = spec
+        self._session = session
+        self._tokenizer = tokenizer
+
+    @classmethod
+    def load(cls, folder: Path, spec: ModelSpec, threads: int | None = None) -> Self:
+        """The encoder of a folder with model.onnx and tokenizer.json.
+
+        `threads` work on one inference; None means the processor's cores, four at most: beyond that a
+        short query gains nothing. Raises BundleError when a file is missing or damaged.
+        """
+        try:
+            tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
+            session = ort.InferenceSession(
+                str(folder / MODEL_FILE), _session_options(threads), providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # both libraries raise types of their own, tokenizers a bare Exception
+            raise BundleError(f"{folder}: the embedding model does not load: {error}") from error
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        return cls(session, tokenizer, spec)
+
+    def embed_query(self, text: str) -> Vector:
+        """(dim,) float32, unit: a question's vector. What is over the token limit is cut off."""
+        ids = self._token_ids(self.spec.query_prefix + text)
+        if len(ids) > self.spec.max_tokens:
+            ids = [*ids[: self.spec.max_tokens - 1], ids[-1]]  # the closing special token stays
+        return self._infer(ids)
+
+    def embed_passage(self, text: str) -> Vector:
+        """(dim,) float32, unit: a chunk's vector.
+
+        Raises BundleError when the text is over the token limit: cutting it would lose text silently.
+        """
+        ids = self._token_ids(self.spec.passage_prefix + text)
+        if len(ids) > self.spec.max_tokens:
+            raise BundleError(
+                f"a passage of {len(ids)} tokens is over the {self.spec.max_tokens} of {self.spec.name}: "
+                f"{text[:60]!r}…"
+            )
+        return self._infer(ids)
+
+    def count_tokens(self, text: str) -> int:
+        """How many tokens the model sees for a passage, prefix and special tokens included, never cut."""
+        return len(self._token_ids(self.spec.passage_prefix + text))
+
+    def _token_ids(self, text: str) -> list[int]:
+        # A lone surrogate, as JSON can carry one, has no UTF-8 form, and the tokenizer refuses it.
+        well_formed = text.encode("utf-8", "replace").decode("utf-8")
+        ids: list[int] = self._tokenizer.encode(well_formed).ids
+        return ids
+
+    def _infer(self, ids: list[int]) -> Vector:
+        (batch,) = self._session.run(["sentence_embedding"], {"input_ids": np.array([ids], np.int64)})
+        vector: Vector = batch[0]
+        check_unit(vector, self.spec)
+        return vector
+
+
+def check_unit(vectors: Vector, spec: ModelSpec) -> None:
+    """Raises BundleError unless the vector, or each row of a matrix, has the model's dimension and norm 1."""
+    if vectors.dtype != np.float32 or vectors.shape[-1:] != (spec.dim,):
+        raise BundleError(
+            f"{spec.name} makes float32 vectors of {spec.dim} dimensions; "
+            f"these are {vectors.dtype} of shape {vectors.shape}"
+        )
+    norms = np.sqrt(np.einsum("...i,...i->...", vectors, vectors))
+    wrong = ~(np.abs(norms - 1) <= NORM_TOLERANCE)  # written so that NaN is wrong too
+    if wrong.any():
+        raise BundleError(
+            f"{spec.name}: {int(wrong.sum())} vectors without unit length, as {norms[wrong].flat[0]}"
+        )
+
+
+def _session_options(threads: int | None) -> ort.SessionOptions:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads or min(4, os.cpu_count() or 1)
+    options.inter_op_num_threads = 1
+    options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+    options.log_severity_level = 3
+    # Threads spin during an inference, for latency, and sleep after it: an idle server burns no processor.
+    options.add_session_config_entry("session.force_spinning_stop", "1")
+    return options

@@ -1,0 +1,157 @@
+"""The embedding model of a bundle: one small ONNX graph, its tokenizer, and the spec of both."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+from tokenizers import Tokenizer
+
+from handler.bundle.encoder import MODEL_FILE, TOKENIZER_FILE, ModelSpec
+from pipeline.bert import Bert, Weights, build_graph, read_weights
+from pipeline.fetch import FetchedModel, PinnedFile, default_cache, fetch_model
+from pipeline.site import SiteError
+from pipeline.sources import HUB, Source
+
+SPEC_FILE = "model.json"
+MODELS_TOML = Path(__file__).with_name("models.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingModel:
+    """One entry of models.toml. Its spec has no fingerprint yet: that takes the built files."""
+
+    spec: ModelSpec
+    bert: Bert
+    weights: PinnedFile
+    tokenizer: PinnedFile
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """What a person may choose: the model (None: the first obtainable), its query prefix (None: its own),
+    the folder that keeps downloads, and the address of the Hugging Face hub.
+    """
+
+    cache: Path
+    name: str | None = None
+    query_prefix: str | None = None
+    hub: str = HUB
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str]) -> Self:
+        """From EMBED_MODEL, EMBED_QUERY_INSTRUCTION (may be empty: no prefix), RALPH_MODELS, HF_ENDPOINT."""
+        return cls(
+            cache=default_cache(environ),
+            name=environ.get("EMBED_MODEL") or None,
+            query_prefix=environ.get("EMBED_QUERY_INSTRUCTION"),
+            hub=environ.get("HF_ENDPOINT") or HUB,
+        )
+
+
+def load_models(path: Path = MODELS_TOML) -> dict[str, EmbeddingModel]:
+    """The known models by name, the preferred one first."""
+    return {name: _model(name, table) for name, table in tomllib.loads(path.read_text("utf-8")).items()}
+
+
+def build_model(
+    out_dir: Path,
+    settings: ModelSettings,
+    models: Mapping[str, EmbeddingModel] | None = None,
+    say: Callable[[str], None] = print,
+) -> ModelSpec:
+    """Fetches the model and writes model.onnx, tokenizer.json and model.json; returns its spec.
+
+    A model asked for by name is used or SiteError raised; else the first obtainable one is used, and
+    `say` tells which and why. Same weights, same bytes.
+    """
+    model, files = _obtain(load_models() if models is None else models, settings, say)
+    spec = model.spec
+    if settings.query_prefix is not None:
+        spec = replace(spec, query_prefix=settings.query_prefix)
+    return write_model(out_dir, read_weights(files.weights), model.bert, files.tokenizer, spec)
+
+
+def write_model(
+    out_dir: Path, weights: Weights, bert: Bert, tokenizer: Path, spec: ModelSpec, int8: bool = True
+) -> ModelSpec:
+    """Writes the three files of a model from its weights; returns the spec with its fingerprint."""
+    out_dir.mkdir(parents=True, exist_ok=True)
+    graph_bytes = build_graph(weights, bert, int8).SerializeToString(deterministic=True)
+    tokenizer_bytes = _plain_tokenizer(tokenizer)
+    spec = replace(spec, fingerprint=_fingerprint(graph_bytes, tokenizer_bytes, spec))
+    (out_dir / MODEL_FILE).write_bytes(graph_bytes)
+    (out_dir / TOKENIZER_FILE).write_bytes(tokenizer_bytes)
+    # Last, so that a folder with a spec is a whole one.
+    text = json.dumps(spec.to_dict(), indent=2, ensure_ascii=False) + "\n"
+    (out_dir / SPEC_FILE).write_text(text, encoding="utf-8", newline="\n")
+    return spec
+
+
+def read_spec(folder: Path) -> ModelSpec:
+    """The spec that `write_model` left in a folder."""
+    return ModelSpec.from_dict(json.loads((folder / SPEC_FILE).read_text("utf-8")))
+
+
+def _obtain(
+    models: Mapping[str, EmbeddingModel], settings: ModelSettings, say: Callable[[str], None]
+) -> tuple[EmbeddingModel, FetchedModel]:
+    if settings.name is not None and settings.name not in models:
+        raise SiteError(f"EMBED_MODEL: {settings.name!r} is none of {', '.join(models)}")
+    failures: list[str] = []
+    for name in models if settings.name is None else [settings.name]:
+        model = models[name]
+        try:
+            files = fetch_model(
+                name, model.weights, model.tokenizer, model.sources, settings.cache, settings.hub
+            )
+        except SiteError as error:
+            failures.append(str(error))
+            continue
+        for failure in failures:
+            say(failure)
+        say(f"model: {name}{' instead' if failures else ''}, from {files.source}")
+        return model, files
+    raise SiteError("\n".join(failures))
+
+
+def _model(name: str, table: Mapping[str, Any]) -> EmbeddingModel:
+    return EmbeddingModel(
+        spec=ModelSpec(
+            name=name,
+            dim=table["dim"],
+            max_tokens=table["max_tokens"],
+            pooling=table["pooling"],
+            query_prefix=table["query_prefix"],
+            passage_prefix=table["passage_prefix"],
+            fingerprint="",
+            licence=table["licence"],
+        ),
+        bert=Bert(table["n_layers"], table["n_heads"], table["dim"], table["max_tokens"], table["pooling"]),
+        weights=PinnedFile(**table["weights"]),
+        tokenizer=PinnedFile(**table["tokenizer"]),
+        sources=tuple(Source(**source) for source in table["sources"]),
+    )
+
+
+def _plain_tokenizer(path: Path) -> bytes:
+    """The tokenizer that neither cuts nor pads, whatever its file says: both are the encoder's business."""
+    tokenizer = Tokenizer.from_file(str(path))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    text: str = tokenizer.to_str(pretty=False)
+    return text.encode("utf-8")
+
+
+def _fingerprint(graph: bytes, tokenizer: bytes, spec: ModelSpec) -> str:
+    parts = {
+        **spec.to_dict(),
+        "fingerprint": [hashlib.sha256(part).hexdigest() for part in (graph, tokenizer)],
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
