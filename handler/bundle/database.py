@@ -1,0 +1,53 @@
+"""rag.db as a file: how it is made and how it is opened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import quote
+
+import apsw
+import sqlite_vec
+
+from handler.bundle.terms import TOKENIZER
+from handler.bundle.types import BundleError
+
+SCHEMA = Path(__file__).with_name("schema.sql")
+
+# Vectors are read once and front to back, keyword lists are short: larger pages only pad small bundles.
+PAGE_SIZE_BYTES = 8192
+
+
+def create_database(path: Path, dim: int) -> apsw.Connection:
+    """A new rag.db with its empty tables. Whatever stood at the path is gone."""
+    path.unlink(missing_ok=True)
+    connection = apsw.Connection(str(path))
+    _load_vec0(connection)
+    # A WAL file beside the database would have to be written where a bundle is only read.
+    connection.execute(f"PRAGMA page_size = {PAGE_SIZE_BYTES}; PRAGMA journal_mode = DELETE")
+    tokenizer = " ".join(f"'{word}'" if " " in word else word for word in TOKENIZER)
+    schema = SCHEMA.read_text(encoding="utf-8")
+    connection.execute(schema.replace("{dim}", str(dim)).replace("{tokenizer}", tokenizer))
+    return connection
+
+
+def open_database(path: Path) -> apsw.Connection:
+    """A connection that only reads, and makes no file beside the database.
+
+    Raises BundleError when the file is missing or no database.
+    """
+    try:
+        connection = apsw.Connection(
+            f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1",
+            flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI,
+        )
+        _load_vec0(connection)
+        connection.execute("PRAGMA temp_store = MEMORY; SELECT count(*) FROM sqlite_schema").fetchall()
+    except apsw.Error as error:
+        raise BundleError(f"{path} cannot be opened: {error}") from error
+    return connection
+
+
+def _load_vec0(connection: apsw.Connection) -> None:
+    connection.enable_load_extension(True)
+    connection.load_extension(sqlite_vec.loadable_path())
+    connection.enable_load_extension(False)

@@ -1,0 +1,88 @@
+"""The index stage: chunks and their vectors become a new rag.db."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+
+import apsw
+import numpy as np
+
+from handler.bundle.database import create_database
+from handler.bundle.encoder import ModelSpec, Vector, check_unit
+from handler.bundle.terms import fold
+from handler.bundle.types import BundleError, Chunk
+
+Progress = Callable[[Sequence[int]], Iterable[int]]
+
+
+def write_index(
+    path: Path,
+    chunks: Sequence[Chunk],
+    vectors: Vector,
+    model: ModelSpec,
+    meta: Mapping[str, str] | None = None,
+    progress: Progress = iter,
+) -> None:
+    """Writes rag.db: always a new file, and byte-equal for equal chunks, vectors and `meta`.
+
+    `vectors` is (n, dim) float32 with unit rows, row i for chunk i. The order of the chunks does not
+    matter. Raises BundleError when vectors and chunks do not fit each other or the model.
+    """
+    if len(vectors) != len(chunks):
+        raise BundleError(f"{len(chunks)} chunks have {len(vectors)} vectors")
+    check_unit(vectors, model)
+    order = sorted(range(len(chunks)), key=lambda i: _place(chunks[i]))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    connection = create_database(unfinished, model.dim)
+    try:
+        with connection:
+            connection.executemany("INSERT INTO meta VALUES (?, ?)", sorted((meta or {}).items()))
+            page_ids = _insert_pages(connection, [chunks[i] for i in order])
+            for chunk_id, i in enumerate(progress(order), start=1):
+                _insert_chunk(connection, chunk_id, page_ids[chunks[i].url], chunks[i], vectors[i])
+        # One segment and no free pages: the smallest file, and the quickest keyword lists.
+        connection.execute("INSERT INTO chunk_fts(chunk_fts) VALUES ('optimize')")
+        connection.execute("VACUUM")
+    finally:
+        connection.close()
+    unfinished.replace(path)
+
+
+def _place(chunk: Chunk) -> tuple[str, str, str, int]:
+    return (chunk.collection, chunk.path, chunk.url, chunk.ordinal)
+
+
+def _insert_pages(connection: apsw.Connection, chunks: Sequence[Chunk]) -> dict[str, int]:
+    """The pages' ids by URL. Of pages with one text, the one with the shortest URL is canonical."""
+    pages = {url: list(group) for url, group in groupby(chunks, key=lambda chunk: chunk.url)}
+    ids = {url: page_id for page_id, url in enumerate(pages, start=1)}
+    canonical: dict[tuple[str, ...], str] = {}
+    texts = {url: tuple(" ".join(chunk.text.split()) for chunk in group) for url, group in pages.items()}
+    for url in sorted(pages, key=lambda url: (len(url), url)):
+        canonical.setdefault(texts[url], url)
+    for url, (first, *_) in pages.items():
+        row = (ids[url], first.collection, first.path, url, first.title, ids[canonical[texts[url]]])
+        connection.execute("INSERT INTO page VALUES (?, ?, ?, ?, ?, ?)", row)
+    return ids
+
+
+def _insert_chunk(
+    connection: apsw.Connection, chunk_id: int, page_id: int, chunk: Chunk, vector: Vector
+) -> None:
+    heading = json.dumps(chunk.heading, ensure_ascii=False)
+    connection.execute(
+        "INSERT INTO chunk VALUES (?, ?, ?, ?, ?, ?)",
+        (chunk_id, page_id, chunk.ordinal, heading, chunk.anchor, chunk.text),
+    )
+    connection.execute(
+        "INSERT INTO chunk_fts(rowid, title, heading, text) VALUES (?, ?, ?, ?)",
+        (chunk_id, fold(chunk.title), fold(" ".join(chunk.heading)), fold(chunk.text)),
+    )
+    connection.execute(
+        "INSERT INTO chunk_vec(chunk, embedding, collection) VALUES (?, ?, ?)",
+        (chunk_id, np.ascontiguousarray(vector, dtype="<f4").tobytes(), chunk.collection),
+    )
