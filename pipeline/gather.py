@@ -51,6 +51,7 @@ def gather(
 
 def write_gathered(summaries: Mapping[str, SiteSummary], path: Path) -> None:
     """Writes the chosen sites as JSON."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     table = {name: asdict(summary) for name, summary in sorted(summaries.items())}
     path.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
 

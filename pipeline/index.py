@@ -10,9 +10,8 @@ from pathlib import Path
 import apsw
 import numpy as np
 
-from handler.bundle.database import create_database
+from handler.bundle.database import create_database, insert_keywords
 from handler.bundle.encoder import ModelSpec, Vector, check_unit
-from handler.bundle.terms import fold
 from handler.bundle.types import BundleError, Chunk
 
 Progress = Callable[[Sequence[int]], Iterable[int]]
@@ -78,10 +77,7 @@ def _insert_chunk(
         "INSERT INTO chunk VALUES (?, ?, ?, ?, ?, ?)",
         (chunk_id, page_id, chunk.ordinal, heading, chunk.anchor, chunk.text),
     )
-    connection.execute(
-        "INSERT INTO chunk_fts(rowid, title, heading, text) VALUES (?, ?, ?, ?)",
-        (chunk_id, fold(chunk.title), fold(" ".join(chunk.heading)), fold(chunk.text)),
-    )
+    insert_keywords(connection, chunk_id, chunk)
     connection.execute(
         "INSERT INTO chunk_vec(chunk, embedding, collection) VALUES (?, ?, ?)",
         (chunk_id, np.ascontiguousarray(vector, dtype="<f4").tobytes(), chunk.collection),

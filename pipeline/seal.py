@@ -6,14 +6,14 @@ list last, then the folder gets its name by one rename, and `current` is switche
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from handler.bundle.manifest import DATABASE, FILES, MANIFEST, MODEL, SUMS, TOKENIZER, Manifest, read_manifest
-from handler.bundle.sums import check_sums, file_sha256, write_sums
+from handler.bundle.layout import DATABASE, FILES, MANIFEST, MODEL, SUMS, TOKENIZER
+from handler.bundle.manifest import Manifest, read_manifest
+from handler.bundle.sums import check_sums, content_version, write_sums
 from handler.bundle.types import BundleError
 
 BUNDLES_KEPT = 3
@@ -52,14 +52,6 @@ def seal(manifest: Manifest, database: Path, model: Path, tokenizer: Path, build
     _switch(build / "current", Path("bundles") / manifest.version)
     _prune(bundles, current=manifest.version)
     return bundle
-
-
-def content_version(folder: Path, manifest: Manifest) -> str:
-    """12 hex digits made from the content of a bundle: its files, and its manifest without a version."""
-    digest = hashlib.sha256(replace(manifest, version="").to_json().encode())
-    for name in (DATABASE, MODEL, TOKENIZER):
-        digest.update(bytes.fromhex(file_sha256(folder / name)))
-    return digest.hexdigest()[:12]
 
 
 def read_current(build: Path) -> Manifest | None:

@@ -22,6 +22,7 @@ class BuildSettings:
     model: str | None
     query_instruction: str | None
     models_cache: Path | None
+    hub: str | None
     accept_shrink: frozenset[str]
     environ: Mapping[str, str]
 
@@ -34,6 +35,7 @@ def read_settings(environ: Mapping[str, str]) -> BuildSettings:
         model=environ.get("EMBED_MODEL") or None,
         query_instruction=environ.get("EMBED_QUERY_INSTRUCTION"),
         models_cache=_path(environ.get("RALPH_MODELS")),
+        hub=environ.get("HF_ENDPOINT") or None,
         accept_shrink=frozenset(environ.get("RALPH_ACCEPT_SHRINK", "").replace(",", " ").split()),
         environ=environ,
     )

@@ -8,8 +8,8 @@ from urllib.parse import quote
 import apsw
 import sqlite_vec
 
-from handler.bundle.terms import TOKENIZER
-from handler.bundle.types import BundleError
+from handler.bundle.terms import TOKENIZER, fold
+from handler.bundle.types import BundleError, Chunk
 
 SCHEMA = Path(__file__).with_name("schema.sql")
 
@@ -21,13 +21,26 @@ def create_database(path: Path, dim: int) -> apsw.Connection:
     """A new rag.db with its empty tables. Whatever stood at the path is gone."""
     path.unlink(missing_ok=True)
     connection = apsw.Connection(str(path))
-    _load_vec0(connection)
     # A WAL file beside the database would have to be written where a bundle is only read.
     connection.execute(f"PRAGMA page_size = {PAGE_SIZE_BYTES}; PRAGMA journal_mode = DELETE")
+    create_tables(connection, dim)
+    return connection
+
+
+def create_tables(connection: apsw.Connection, dim: int) -> None:
+    """Creates the empty tables of a bundle whose vectors have `dim` dimensions."""
+    _load_vec0(connection)
     tokenizer = " ".join(f"'{word}'" if " " in word else word for word in TOKENIZER)
     schema = SCHEMA.read_text(encoding="utf-8")
     connection.execute(schema.replace("{dim}", str(dim)).replace("{tokenizer}", tokenizer))
-    return connection
+
+
+def insert_keywords(connection: apsw.Connection, chunk_id: int, chunk: Chunk) -> None:
+    """Puts the words of a chunk into the keyword index."""
+    connection.execute(
+        "INSERT INTO chunk_fts(rowid, title, heading, text) VALUES (?, ?, ?, ?)",
+        (chunk_id, fold(chunk.title), fold(" ".join(chunk.heading)), fold(chunk.text)),
+    )
 
 
 def open_database(path: Path) -> apsw.Connection:

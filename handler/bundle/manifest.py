@@ -12,18 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from handler.bundle.layout import FORMAT_VERSION, MANIFEST
 from handler.bundle.types import BundleError
-
-# Raised when a reader of the old format would misread the new one.
-FORMAT_VERSION = 1
-
-DATABASE = "rag.db"
-MODEL = "model.onnx"
-TOKENIZER = "tokenizer.json"
-MANIFEST = "manifest.json"
-SUMS = "SHA256SUMS"
-# What SHA256SUMS lists, in its order.
-FILES = (MANIFEST, MODEL, DATABASE, TOKENIZER)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,10 @@ PREFIX_BYTES = 160
 
 def passage_text(title: str, heading: tuple[str, ...], text: str) -> str:
     """The plain text to embed for a chunk: `title > heading > …` on a line, then the chunk's words."""
-    prefix = passage_prefix(title, heading)
-    plain = plain_text(text)
-    return f"{prefix}\n{plain}" if prefix and plain else prefix or plain
+    lines = plain_text(text).split("\n")
+    while lines and lines[0] in heading:  # the first line says it already
+        lines.pop(0)
+    return "\n".join(line for line in (passage_prefix(title, heading), *lines) if line)
 
 
 def passage_prefix(title: str, heading: tuple[str, ...]) -> str:
@@ -76,12 +77,15 @@ _COMMENT = re.compile(r"<!--.*?(?:-->|$)|\{/\*.*?\*/\}", re.S)
 _ALT = re.compile(r"""<[a-zA-Z][^<>]*?\salt\s*=\s*(?:"([^"]*)"|'([^']*)')[^<>]*>""")
 _TAG = re.compile(r"</?[a-zA-Z][\w.:-]*(?:\s[^<>]*)?/?>")
 _AUTOLINK = re.compile(r"<((?:[a-zA-Z][\w+.-]*:|[^\s<>@]+@)[^\s<>]*)>")
-_TARGET = r"\(\s*(?:<[^<>\n]*>|[^\s()]*(?:\([^\s()]*\)[^\s()]*)*)(?:\s+(?:\"[^\"]*\"|'[^']*'|\([^()]*\)))?\s*\)"
+_TITLE = r"""(?:"[^"]*"|'[^']*'|\([^()]*\))"""
+_TARGET = rf"\(\s*(?:<[^<>\n]*>|[^\s()]*(?:\([^\s()]*\)[^\s()]*)*)(?:\s+{_TITLE})?\s*\)"
 _IMAGE = re.compile(rf"!\[([^\[\]]*)\](?:{_TARGET}|\[[^\[\]]*\])")
 _LINK = re.compile(rf"\[([^\[\]]*)\](?:{_TARGET}|\[[^\[\]]*\])")
 _DEFINITION = re.compile(r"^ {0,3}\[[^\[\]]+\]:\s.*$", re.M)
 _RULE = re.compile(r"^[\s>]*(?=.*[-=*_])[|:\s*_=-]+$", re.M)
-_LINE_MARK = re.compile(r"^(?:[\s>]*(?:>|[-*+]\s|\d{1,9}[.)]\s))*\s*(?:#{1,6}(?:\s+|$))?(?:\[[ xX]\]\s)?", re.M)
+_LINE_MARK = re.compile(
+    r"^(?:[\s>]*(?:>|[-*+]\s|\d{1,9}[.)]\s))*\s*(?:#{1,6}(?:\s+|$))?(?:\[[ xX]\]\s)?", re.M
+)
 _CLOSING_HASHES = re.compile(r"\s+#+\s*$|\s*\{:?\s*#[^{}]*\}\s*$", re.M)
 _EMPHASIS = re.compile(r"\*+(?=\S)|(?<=\S)\*+|(?<!\w)_+(?=\w)|(?<=\w)_+(?!\w)|~~")
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")

@@ -1,12 +1,14 @@
-"""SHA256SUMS: the digest of every file of a bundle, in the format of sha256sum(1)."""
+"""What a bundle is made of, to the byte: SHA256SUMS, in the format of sha256sum(1), and the version."""
 
 from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import replace
 from pathlib import Path
 
-from handler.bundle.manifest import FILES, SUMS
+from handler.bundle.layout import DATABASE, FILES, MODEL, SUMS, TOKENIZER
+from handler.bundle.manifest import Manifest
 from handler.bundle.types import BundleError
 
 
@@ -43,3 +45,11 @@ def check_sums(bundle: Path) -> None:
             raise BundleError(
                 f"{bundle} is damaged: {name} does not have the digest in {SUMS}; build or copy it again"
             )
+
+
+def content_version(bundle: Path, manifest: Manifest) -> str:
+    """12 hex digits made from the content of a bundle: its files, and its manifest without the version."""
+    digest = hashlib.sha256(replace(manifest, version="").to_json().encode())
+    for name in (DATABASE, MODEL, TOKENIZER):
+        digest.update(bytes.fromhex(file_sha256(bundle / name)))
+    return digest.hexdigest()[:12]

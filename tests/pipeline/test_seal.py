@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from handler.bundle.manifest import FILES, SUMS, Manifest, Probe, SiteSummary, read_manifest
+from handler.bundle.layout import FILES, SUMS
+from handler.bundle.manifest import Manifest, Probe, SiteSummary, read_manifest
 from handler.bundle.sums import check_sums
 from handler.bundle.types import BundleError
 from pipeline.seal import BUNDLES_KEPT, read_current, seal

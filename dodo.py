@@ -1,0 +1,218 @@
+"""The task graph: `doit list` shows it, `doit help TASK` explains a task. Wiring only, no work.
+
+export:SITE -> chunk:SITE -> embed -> index -> calibrate -> measure -> seal -> build/current
+     |            model ------'                                          |
+     '-> gather -----'---------'----------------------------------------'
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+from doit.exceptions import TaskFailed
+from doit.tools import config_changed, run_once
+
+from handler.bundle.types import BundleError
+from pipeline.console import BuildReporter
+from pipeline.graph import code_files, load_graph, source_files
+from pipeline.layout import Layout
+from pipeline.settings import read_settings
+from pipeline.site import SiteError
+
+SETTINGS = read_settings(os.environ)
+try:
+    GRAPH = load_graph(SETTINGS)
+except SiteError as error:
+    raise SystemExit(str(error)) from None
+BUILD = Layout(SETTINGS.build)
+BUILD.root.mkdir(parents=True, exist_ok=True)
+
+DOIT_CONFIG = {
+    "default_tasks": ["build"],
+    "dep_file": str(BUILD.root / ".doit.json"),
+    "backend": "json",
+    "reporter": BuildReporter,
+    "verbosity": 2,
+    "cleandep": True,
+}
+
+COLLECTIONS = SETTINGS.sites / "collections.toml"
+PAGES = [BUILD.pages(name) for name in GRAPH.sites]
+CHUNKS = [BUILD.chunks(name) for name in GRAPH.sites]
+MODEL = [BUILD.model_spec, BUILD.model, BUILD.tokenizer]
+QUESTIONS = [site.questions for site in GRAPH.sites.values() if site.questions.exists()]
+
+
+def stage(name: str, *args: object) -> Callable[[], TaskFailed | None]:
+    """A stage as a doit action. The pipeline is imported when it runs, so that doing nothing is instant."""
+
+    def action() -> TaskFailed | None:
+        from pipeline import stages  # slow: numpy, onnxruntime, parsers
+
+        try:
+            getattr(stages, name)(SETTINGS, *args)
+        except (SiteError, BundleError) as error:
+            return TaskFailed(str(error))
+        return None
+
+    return action
+
+
+def task_export() -> Iterator[dict[str, Any]]:
+    """Write the public pages of every site as markdown, and list what was left out and why"""
+    code = code_files("pipeline/export")
+    for site in GRAPH.sites.values():
+        yield {
+            "name": site.name,
+            "doc": f"write the public pages of {site.name}",
+            "actions": [stage("export_site", site)],
+            "file_dep": [*source_files(site), COLLECTIONS, *code],
+            "targets": [BUILD.pages(site.name)],
+            "uptodate": [run_once, config_changed({"source": site.source})],
+            "clean": True,
+        }
+    yield {
+        "name": "report",
+        "doc": "list pages in and out, each exclusion with its reason, each warning",
+        "actions": [stage("report_export", GRAPH)],
+        "task_dep": [f"export:{name}" for name in GRAPH.sites],
+    }
+
+
+def task_curate() -> Iterator[dict[str, Any]]:
+    """Copy an export into sites/ for a person to edit; pages that were edited stay as they are"""
+    for site in GRAPH.sites.values():
+        yield {
+            "name": site.name,
+            "doc": f"copy the public pages of {site.name} into {SETTINGS.sites / site.name}",
+            "actions": [stage("curate_site", site)],
+            "file_dep": [BUILD.pages(site.name)],
+            "uptodate": [False],
+        }
+
+
+def task_gather() -> dict[str, Any]:
+    """Choose the sites of the bundle; stop when one of them vanished or lost half of its pages"""
+    return {
+        "actions": [stage("gather_sites", GRAPH)],
+        "file_dep": [*PAGES, COLLECTIONS, *code_files("pipeline/gather.py")],
+        "targets": [BUILD.gathered],
+        "uptodate": [
+            config_changed(
+                {
+                    "accept": sorted(SETTINGS.accept_shrink),
+                    "missing": [asdict(site) for site in GRAPH.missing],
+                }
+            )
+        ],
+        "clean": True,
+    }
+
+
+def task_model() -> dict[str, Any]:
+    """Fetch the embedding model's weights and build its graph"""
+    return {
+        "actions": [stage("make_model")],
+        "file_dep": code_files("pipeline/model.py", "pipeline/models.toml", "pipeline/bert.py"),
+        "targets": MODEL,
+        "uptodate": [
+            run_once,
+            config_changed({"name": SETTINGS.model, "query_instruction": SETTINGS.query_instruction}),
+        ],
+        "clean": True,
+    }
+
+
+def task_chunk() -> Iterator[dict[str, Any]]:
+    """Cut every page into chunks that the model can read"""
+    code = code_files(
+        "pipeline/chunk.py", "pipeline/blocks.py", "pipeline/anchors.py", "handler/bundle/passage.py"
+    )
+    for name in GRAPH.sites:
+        yield {
+            "name": name,
+            "doc": f"cut the pages of {name} into chunks",
+            "actions": [stage("chunk_site", name)],
+            "file_dep": [BUILD.pages(name), *MODEL, *code],
+            "targets": [BUILD.chunks(name)],
+            "clean": True,
+        }
+
+
+def task_embed() -> dict[str, Any]:
+    """Embed the chunks that are new or changed"""
+    return {
+        "actions": [stage("embed")],
+        "file_dep": [BUILD.gathered, *CHUNKS, *MODEL],
+        "targets": [BUILD.vectors],
+        "clean": [stage("remove_vectors")],
+    }
+
+
+def task_index() -> dict[str, Any]:
+    """Write rag.db: pages, chunks, vectors, keywords"""
+    return {
+        "actions": [stage("index")],
+        "file_dep": [
+            BUILD.gathered,
+            *CHUNKS,
+            BUILD.vectors,
+            *MODEL,
+            *code_files("pipeline/index.py", "handler/bundle"),
+        ],
+        "targets": [BUILD.database],
+        "clean": True,
+    }
+
+
+def task_calibrate() -> dict[str, Any]:
+    """Set the relevance gate so that nearly all answerable questions pass and off-topic ones do not"""
+    return {
+        "actions": [stage("calibrate_gate", GRAPH)],
+        "file_dep": [
+            BUILD.database,
+            *MODEL,
+            *QUESTIONS,
+            *code_files("pipeline/calibrate.py", "pipeline/offtopic.jsonl"),
+        ],
+        "targets": [BUILD.gate],
+        "clean": True,
+    }
+
+
+def task_measure() -> dict[str, Any]:
+    """Measure retrieval and refusal on the sites' questions"""
+    return {
+        "actions": [stage("measure", GRAPH)],
+        "file_dep": [BUILD.database, BUILD.gate, *QUESTIONS, *code_files("pipeline/evaluate.py")],
+        "targets": [BUILD.evaluation],
+        "clean": True,
+    }
+
+
+def task_evaluate() -> dict[str, Any]:
+    """Show what was measured, keyword, vector and hybrid search side by side"""
+    return {"actions": [stage("report_evaluation")], "task_dep": ["measure"]}
+
+
+def task_seal() -> dict[str, Any]:
+    """Put the bundle together, with its manifest and digests, and make it the current one"""
+    return {
+        "actions": [stage("seal_bundle", GRAPH)],
+        "file_dep": [BUILD.gathered, BUILD.database, *MODEL, BUILD.gate, BUILD.evaluation, COLLECTIONS],
+        "targets": [BUILD.current_sums],
+        "clean": [stage("remove_bundles")],
+    }
+
+
+def task_verify() -> dict[str, Any]:
+    """Check every byte, word and vector of the current bundle"""
+    return {"actions": [stage("verify_current")], "task_dep": ["seal"]}
+
+
+def task_build() -> dict[str, Any]:
+    """Build the bundle of all sites into build/current (the default task)"""
+    return {"actions": None, "task_dep": ["seal"]}

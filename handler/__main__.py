@@ -1,0 +1,101 @@
+"""The `ralph` command."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import get_args
+
+from handler.bundle.types import BundleError, Mode
+
+# Commands of the build side are found where it is installed; the handler never imports it.
+COMMANDS = "ralph.commands"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code; 2 for an input or a bundle that is wrong."""
+    argv = sys.argv[1:] if argv is None else argv
+    others = {entry.name: entry for entry in entry_points(group=COMMANDS)}
+    if argv and argv[0] in others:
+        command: Callable[[Sequence[str]], int] = others[argv[0]].load()
+        return command(argv[1:])
+    arguments = _parser(sorted(others)).parse_args(argv)
+    # After the arguments are known to be good: a typing error is answered before numpy is loaded.
+    from handler import commands
+
+    try:
+        code: int = getattr(commands, arguments.command)(arguments, os.environ)
+    except BundleError as error:
+        print(f"ralph: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        # `ralph search … | head`: the reader has enough. Python would complain again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return code
+
+
+def _parser(others: Sequence[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ralph",
+        description="Asks a bundle of websites, and looks after bundles.",
+        epilog=f"Further commands: {', '.join(others)}. `ralph COMMAND --help` explains one."
+        if others
+        else None,
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    ask = commands.add_parser("ask", help="answer a question from the pages, with links")
+    ask.add_argument("question")
+    _add_search_options(ask)
+    ask.add_argument("--json", action="store_true", help="print one JSON object")
+
+    search = commands.add_parser("search", help="find the parts of pages that are about something")
+    search.add_argument("question", nargs="?", help="words or a question; omitted with --batch")
+    search.add_argument(
+        "--batch",
+        metavar="FILE",
+        help='read JSON lines {"id", "text", "page"?}, write one object for each; - is stdin',
+    )
+    _add_search_options(search)
+    search.add_argument("--top-k", type=_positive, default=6, metavar="N", help="how many hits (default 6)")
+    search.add_argument("--mode", choices=get_args(Mode), default="hybrid", help="how hits are ranked")
+    search.add_argument("--all-chunks", action="store_true", help="let several parts of one page compete")
+    search.add_argument("--explain", action="store_true", help="show ranks, scores and reasons")
+    search.add_argument("--json", action="store_true", help="print one JSON object")
+
+    verify = commands.add_parser("verify", help="check everything about a bundle")
+    verify.add_argument("bundle", nargs="?", type=Path, help="a bundle's folder (default: the current one)")
+
+    diff = commands.add_parser("diff", help="compare two bundles; exit code 1 if the second one is worse")
+    diff.add_argument("old", type=Path)
+    diff.add_argument("new", type=Path)
+    return parser
+
+
+def _add_search_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--bundle", type=Path, metavar="DIR", help="a bundle's folder (default: the current one)"
+    )
+    parser.add_argument(
+        "--collection", action="append", metavar="NAME", help="only in this collection; may be repeated"
+    )
+    parser.add_argument("--page", metavar="URL", help="the page that the reader is on")
+    parser.add_argument(
+        "--no-gate", action="store_true", help="show hits however far they are from the question"
+    )
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
+    return number
+
+
+if __name__ == "__main__":
+    sys.exit(main())

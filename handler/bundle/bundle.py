@@ -1,0 +1,84 @@
+"""An opened bundle: everything that a question needs, checked before it is trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+from handler.bundle.encoder import Encoder, ModelSpec
+from handler.bundle.gate import Gate
+from handler.bundle.layout import DATABASE
+from handler.bundle.manifest import Manifest, read_manifest
+from handler.bundle.reader import Index
+from handler.bundle.search import SearchResult, search
+from handler.bundle.sums import check_sums
+from handler.bundle.types import BundleError, Mode
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A bundle in memory. Nothing is ever written to its folder; many threads may ask at once."""
+
+    manifest: Manifest
+    index: Index
+    encoder: Encoder
+    gate: Gate
+
+    @classmethod
+    def open(cls, folder: Path, threads: int = 1) -> Self:
+        """The bundle of a folder, every byte of it verified.
+
+        The digests are computed beside the loading, which takes as long. Raises BundleError, in one
+        sentence, when the bundle is missing, damaged, inconsistent or of a newer format.
+        """
+        manifest = read_manifest(folder)
+        with ThreadPoolExecutor(1) as pool:
+            check = pool.submit(check_sums, folder)
+            try:
+                spec = ModelSpec.from_dict(manifest.model)
+                bundle = cls(
+                    manifest=manifest,
+                    index=Index.open(folder / DATABASE),
+                    encoder=Encoder.load(folder, spec, threads),
+                    gate=Gate.from_dict(manifest.gate),
+                )
+            except BundleError:
+                check.result()  # a wrong digest explains the failure better than its consequence
+                raise
+            check.result()
+        if len(bundle.index) and bundle.index.vectors.shape[1] != spec.dim:
+            raise BundleError(f"{folder}: {DATABASE} does not hold vectors of {spec.name}")
+        return bundle
+
+    def with_max_distance(self, max_distance: float | None) -> Self:
+        """The bundle with the first rule of the gate, by L2 distance, in place of the calibrated one."""
+        if max_distance is None:
+            return self
+        return replace(self, gate=replace(self.gate, max_distance=max_distance))
+
+    def search(
+        self,
+        question: str,
+        *,
+        collections: Iterable[str] | None = None,
+        top_k: int = 6,
+        mode: Mode = "hybrid",
+        gated: bool = True,
+        all_chunks: bool = False,
+        page: str | None = None,
+    ) -> SearchResult:
+        """What handler.bundle.search.search finds here; without `collections`, in the public ones."""
+        return search(
+            self.index,
+            self.encoder,
+            question,
+            collections=self.manifest.public_collections if collections is None else collections,
+            top_k=top_k,
+            mode=mode,
+            gate=self.gate if gated else None,
+            all_chunks=all_chunks,
+            page=page,
+        )

@@ -1,0 +1,120 @@
+"""What changed from one bundle to another, for the person who is about to ship the second one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from handler.bundle.database import open_database
+from handler.bundle.layout import DATABASE
+from handler.bundle.manifest import Manifest, read_manifest
+
+
+@dataclass(frozen=True, slots=True)
+class PageChange:
+    """A page that is in both bundles with other text, title or address of its chunks."""
+
+    url: str
+    n_added: int
+    n_removed: int
+
+
+@dataclass(frozen=True, slots=True)
+class BundleDiff:
+    """The pages and chunks that two bundles do not share, by URL, and what got worse."""
+
+    old: Manifest
+    new: Manifest
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    changed: tuple[PageChange, ...]
+    n_chunks_added: int
+    n_chunks_removed: int
+
+    @property
+    def worse(self) -> tuple[str, ...]:
+        """What the new bundle does worse on its questions, one sentence each; empty is good."""
+        old, new = self.old.evaluation, self.new.evaluation
+        pairs = [
+            ("hybrid hit@1", _hybrid(old, "hit_at_1"), _hybrid(new, "hit_at_1")),
+            ("hybrid hit@6", _hybrid(old, "hit_at_6"), _hybrid(new, "hit_at_6")),
+            ("answerable questions kept", old.get("kept"), new.get("kept")),
+            ("questions refused", old.get("refused"), new.get("refused")),
+        ]
+        return tuple(
+            f"{name} fell from {before:.3f} to {after:.3f}"
+            if after is not None
+            else f"{name} is not measured any more"
+            for name, before, after in pairs
+            if before is not None and (after is None or after < before)
+        )
+
+
+def diff(old: Path, new: Path) -> BundleDiff:
+    """The difference of two bundles' folders. Raises BundleError when one of them cannot be read."""
+    before, after = _chunks_by_url(old / DATABASE), _chunks_by_url(new / DATABASE)
+    changed = []
+    for url in sorted(before.keys() & after.keys()):
+        gone, come = before[url] - after[url], after[url] - before[url]
+        if gone or come:
+            changed.append(PageChange(url, come.total(), gone.total()))
+    added, removed = sorted(after.keys() - before.keys()), sorted(before.keys() - after.keys())
+    return BundleDiff(
+        old=read_manifest(old),
+        new=read_manifest(new),
+        added=tuple(added),
+        removed=tuple(removed),
+        changed=tuple(changed),
+        n_chunks_added=sum(after[url].total() for url in added) + sum(page.n_added for page in changed),
+        n_chunks_removed=sum(before[url].total() for url in removed)
+        + sum(page.n_removed for page in changed),
+    )
+
+
+def format_diff(diff: BundleDiff) -> str:
+    """The difference as text: pages, chunks, then the figures side by side."""
+    lines = [
+        f"{diff.old.version} -> {diff.new.version}",
+        f"pages: {len(diff.added)} added, {len(diff.removed)} removed, {len(diff.changed)} changed",
+        *(f"  + {url}" for url in diff.added),
+        *(f"  - {url}" for url in diff.removed),
+        *(f"  ~ {page.url} (+{page.n_added} -{page.n_removed} chunks)" for page in diff.changed),
+        f"chunks: {diff.n_chunks_added} added, {diff.n_chunks_removed} removed",
+    ]
+    rows = _figures(diff.old), _figures(diff.new)
+    for name in dict.fromkeys([*rows[0], *rows[1]]):
+        lines.append(f"{name:36}{rows[0].get(name, '-'):>20}{rows[1].get(name, '-'):>20}")
+    return "\n".join([*lines, *(f"worse: {sentence}" for sentence in diff.worse)])
+
+
+def _chunks_by_url(database: Path) -> dict[str, Counter[tuple[str, ...]]]:
+    """The chunks of each page as readers see them; equal ones count as often as they stand there."""
+    sql = "SELECT url, collection, title, heading, anchor, text FROM chunk JOIN page ON page.id = chunk.page"
+    pages: dict[str, Counter[tuple[str, ...]]] = {}
+    for url, *chunk in open_database(database).execute(sql):
+        pages.setdefault(url, Counter())[tuple(chunk)] += 1
+    return pages
+
+
+def _hybrid(evaluation: Any, figure: str) -> float | None:
+    value = evaluation.get("modes", {}).get("hybrid", {}).get(figure)
+    return float(value) if value is not None else None
+
+
+def _figures(manifest: Manifest) -> dict[str, str]:
+    """The figures worth comparing, by name, as text."""
+    evaluation = manifest.evaluation
+    figures = {"model": str(manifest.model.get("name", ""))}
+    for mode, row in evaluation.get("modes", {}).items():
+        figures |= {f"{mode} {name}": f"{value:.3f}" for name, value in row.items()}
+    for name, key in (("answerable questions kept", "kept"), ("questions refused", "refused")):
+        if evaluation.get(key) is not None:
+            figures[name] = f"{evaluation[key]:.3f}"
+    figures |= {
+        f"gate {name}": f"{value:.3f}" if isinstance(value, float) else str(value)
+        for name, value in manifest.gate.items()
+        if isinstance(value, bool | int | float)
+    }
+    return figures

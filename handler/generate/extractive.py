@@ -1,0 +1,64 @@
+"""An answer without a language model: the sentences that answer best, quoted word for word."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from handler.bundle.encoder import Encoder
+from handler.bundle.passage import passage_text
+from handler.bundle.search import Hit
+from handler.bundle.terms import query_phrases
+from handler.generate.sentences import quotable_spans
+
+MAX_QUOTES = 3
+# From more pages an answer becomes a list of search results.
+MAX_SOURCES = 3
+# What is embedded to choose from, some 5 ms each.
+MAX_CANDIDATES = 24
+# A further quote that is this much further from the question answers something else.
+MAX_COSINE_BELOW_BEST = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """Words of a hit, as they stand in its chunk. `source` is the hit's rank, from 1."""
+
+    source: int
+    start: int
+    text: str
+
+
+def best_quotes(question: str, hits: Sequence[Hit], encoder: Encoder) -> list[Quote]:
+    """The quotes that answer the question best, by source and place; none without hits.
+
+    Candidates are the quotable parts of the first hits. Those that have most words of the question are
+    embedded, each under its title and headings, and the nearest are taken.
+    """
+    candidates = [
+        Quote(source, start, hit.chunk.text[start:end])
+        for source, hit in enumerate(hits[:MAX_SOURCES], start=1)
+        for start, end in quotable_spans(hit.chunk.text)
+    ]
+    words = _word_starts(question)
+    candidates.sort(key=lambda quote: -len(words.intersection(_word_starts(quote.text))))
+    candidates = candidates[:MAX_CANDIDATES]
+    if not candidates:
+        return []
+    vectors = np.stack([encoder.embed_query(_in_context(quote, hits)) for quote in candidates])
+    cosines = vectors @ encoder.embed_query(question)
+    best = np.argsort(-cosines, kind="stable")[:MAX_QUOTES]
+    chosen = [candidates[i] for i in best if cosines[i] >= cosines[best[0]] - MAX_COSINE_BELOW_BEST]
+    return sorted(chosen, key=lambda quote: (quote.source, quote.start))
+
+
+def _in_context(quote: Quote, hits: Sequence[Hit]) -> str:
+    chunk = hits[quote.source - 1].chunk
+    return passage_text(chunk.title, chunk.heading, quote.text)
+
+
+def _word_starts(text: str) -> set[str]:
+    """The text's words without stopwords, cut short: a rough stem that needs no index."""
+    return {word[: max(4, len(word) - 2)] for phrase in query_phrases(text) for word in phrase.split()}

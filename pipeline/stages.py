@@ -1,0 +1,213 @@
+"""The stages as doit runs them: each reads the files of the stages before it and writes its own.
+
+Thin on purpose: what a stage decides stands in the stage's own module. What people are told goes to
+standard output, a line or two a stage.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from handler.bundle.encoder import Encoder
+from handler.bundle.gate import Gate
+from handler.bundle.manifest import CollectionSummary, Manifest, Probe
+from handler.bundle.passage import passage_text
+from handler.bundle.reader import Index
+from handler.bundle.types import Chunk
+from handler.bundle.verify import verify
+from pipeline.calibrate import calibrate
+from pipeline.chunk import MAX_CHARS, OVERLAP_CHARS, chunk_pages, read_chunks, write_chunks
+from pipeline.curate import curate
+from pipeline.embed import embed_chunks, write_vectors
+from pipeline.evaluate import evaluate, format_evaluation, read_evaluation, write_evaluation
+from pipeline.export import export
+from pipeline.export.pages import format_report, read_pages, read_report, write_export
+from pipeline.fetch import default_cache
+from pipeline.gather import ExportedSite, gather, read_gathered, write_gathered
+from pipeline.graph import Graph
+from pipeline.index import write_index
+from pipeline.layout import Layout
+from pipeline.model import build_model, read_spec
+from pipeline.progress import show_progress
+from pipeline.questions import Question, read_questions
+from pipeline.seal import read_current, seal
+from pipeline.settings import BuildSettings
+from pipeline.site import Site
+from pipeline.vector_cache import open_cache
+
+# The question whose vector every bundle carries, to tell whether another machine embeds as this one did.
+PROBE = "What is this site about, and who writes it?"
+
+
+def export_site(settings: BuildSettings, site: Site) -> None:
+    """A site's source -> build/pages/SITE/*.md and build/pages/SITE.json."""
+    layout = Layout(settings.build)
+    exported = export(site)
+    write_export(exported, layout.pages(site.name).parent)
+    n_left_out, n_warnings = len(exported.exclusions), len(exported.warnings)
+    print(
+        f"  {len(exported.pages)} pages, {n_left_out} left out, {n_warnings} warnings (doit export lists them)"
+    )
+
+
+def report_export(settings: BuildSettings, graph: Graph) -> None:
+    """build/pages/*.json -> a listing for people."""
+    layout = Layout(settings.build)
+    for name in graph.sites:
+        print(format_report(read_report(layout.pages(name))))
+    for site in graph.missing:
+        print(f"{site.name}: skipped, {site.reason}")
+
+
+def curate_site(settings: BuildSettings, site: Site) -> None:
+    """build/pages/SITE/ -> sites/SITE/, for a person to edit."""
+    print(curate(site, Layout(settings.build).pages(site.name).parent, settings.sites))
+
+
+def gather_sites(settings: BuildSettings, graph: Graph) -> None:
+    """build/pages/*.json -> build/index/sites.json."""
+    layout = Layout(settings.build)
+    for site in graph.missing:
+        print(f"  {site.name}: skipped, {site.reason}")
+    exported = []
+    for name, site in graph.sites.items():
+        pages = read_report(layout.pages(name)).pages
+        exported.append(ExportedSite(name, site.collection, tuple((page.url, page.path) for page in pages)))
+    sites = gather(exported, graph.collections, read_current(settings.build), settings.accept_shrink)
+    write_gathered(sites, layout.gathered)
+
+
+def make_model(settings: BuildSettings) -> None:
+    """Weights from a cache or a public source -> build/model/."""
+    build_model(
+        Layout(settings.build).model_folder,
+        settings.models_cache or default_cache(),
+        settings.model,
+        settings.query_instruction,
+        hub=settings.hub,
+        say=lambda line: print(f"  {line}"),
+    )
+
+
+def chunk_site(settings: BuildSettings, name: str) -> None:
+    """build/pages/SITE/ -> build/chunks/SITE.jsonl."""
+    layout = Layout(settings.build)
+    encoder = _encoder(layout)
+    pages = read_pages(layout.pages(name).parent, name)
+    path = layout.chunks(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_chunks(chunk_pages(pages, encoder.count_tokens, encoder.spec.max_tokens), path)
+
+
+def embed(settings: BuildSettings) -> None:
+    """build/chunks/*.jsonl -> build/vectors/vectors.npy, most of it out of build/vectors/cache.db."""
+    layout = Layout(settings.build)
+    texts = [passage_text(chunk.title, chunk.heading, chunk.text) for chunk in _chunks(layout)]
+    with open_cache(layout.vector_cache) as cache:
+        vectors = embed_chunks(texts, _encoder(layout), cache, show_progress("  embed", "chunks"))
+    write_vectors(vectors, layout.vectors)
+
+
+def index(settings: BuildSettings) -> None:
+    """build/chunks/*.jsonl and build/vectors/vectors.npy -> build/index/rag.db."""
+    layout = Layout(settings.build)
+    spec = read_spec(layout.model_folder)
+    write_index(layout.database, _chunks(layout), np.load(layout.vectors), spec)
+
+
+def calibrate_gate(settings: BuildSettings, graph: Graph) -> None:
+    """build/index/rag.db and the sites' questions -> build/index/gate.json."""
+    layout = Layout(settings.build)
+    gate = calibrate(Index.open(layout.database), _encoder(layout), _questions(layout, graph))
+    layout.gate.write_text(json.dumps(gate.to_dict(), indent=1) + "\n", encoding="utf-8")
+
+
+def measure(settings: BuildSettings, graph: Graph) -> None:
+    """build/index/rag.db, the gate and the sites' questions -> build/reports/evaluation.json."""
+    layout = Layout(settings.build)
+    found = evaluate(Index.open(layout.database), _encoder(layout), _gate(layout), _questions(layout, graph))
+    write_evaluation(found, layout.evaluation)
+
+
+def report_evaluation(settings: BuildSettings) -> None:
+    """build/reports/evaluation.json -> a table for people."""
+    print(format_evaluation(read_evaluation(Layout(settings.build).evaluation)))
+
+
+def seal_bundle(settings: BuildSettings, graph: Graph) -> None:
+    """Everything above -> build/bundles/VERSION, and build/current."""
+    layout = Layout(settings.build)
+    sites = read_gathered(layout.gathered)
+    chunks = _chunks(layout)
+    n_chunks = Counter(chunk.collection for chunk in chunks)
+    n_pages = Counter(collection for _, collection in {(chunk.url, chunk.collection) for chunk in chunks})
+    encoder = _encoder(layout)
+    manifest = Manifest(
+        version="",
+        model=encoder.spec.to_dict(),
+        chunker={
+            "max_chars": MAX_CHARS,
+            "overlap_chars": OVERLAP_CHARS,
+            "max_tokens": encoder.spec.max_tokens,
+        },
+        collections={
+            name: CollectionSummary(
+                graph.collections[name].title, graph.collections[name].public, n_pages[name], n_chunks[name]
+            )
+            for name in sorted(n_chunks)
+        },
+        sites=sites,
+        gate=_gate(layout).to_dict(),
+        evaluation=json.loads(layout.evaluation.read_text(encoding="utf-8")),
+        probe=Probe(PROBE, encoder.embed_query(PROBE)),
+    )
+    bundle = seal(manifest, layout.database, layout.model, layout.tokenizer, layout.root)
+    print(f"  {bundle} ({len(chunks)} chunks of {sum(n_pages.values())} pages, {_size_mb(bundle):.1f} MB)")
+
+
+def verify_current(settings: BuildSettings) -> None:
+    """Checks build/current, every byte and every vector of it."""
+    for line in verify(Layout(settings.build).current):
+        print(f"  {line}")
+
+
+def remove_vectors(settings: BuildSettings) -> None:
+    """Removes the vectors, the cache with them."""
+    shutil.rmtree(Layout(settings.build).vectors.parent, ignore_errors=True)
+
+
+def remove_bundles(settings: BuildSettings) -> None:
+    """Removes every bundle and `current`."""
+    layout = Layout(settings.build)
+    layout.current.unlink(missing_ok=True)
+    shutil.rmtree(layout.root / "bundles", ignore_errors=True)
+
+
+def _chunks(layout: Layout) -> list[Chunk]:
+    """The chunks of the bundle, in the order of the rows of vectors.npy."""
+    return [
+        chunk for name in sorted(read_gathered(layout.gathered)) for chunk in read_chunks(layout.chunks(name))
+    ]
+
+
+def _questions(layout: Layout, graph: Graph) -> list[Question]:
+    """The questions of the sites that are in the bundle."""
+    names = sorted(read_gathered(layout.gathered))
+    return [question for name in names for question in read_questions(graph.sites[name].questions)]
+
+
+def _encoder(layout: Layout) -> Encoder:
+    return Encoder.load(layout.model_folder, read_spec(layout.model_folder))
+
+
+def _gate(layout: Layout) -> Gate:
+    return Gate.from_dict(json.loads(layout.gate.read_text(encoding="utf-8")))
+
+
+def _size_mb(folder: Path) -> float:
+    return sum(path.stat().st_size for path in folder.iterdir()) / 1e6

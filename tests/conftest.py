@@ -1,0 +1,103 @@
+"""Bundles for tests: real ones, through the real stages, with a tiny model in place of the large one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from handler.bundle.encoder import Encoder, ModelSpec
+from handler.bundle.gate import Gate
+from handler.bundle.manifest import CollectionSummary, Manifest, Probe, SiteSummary
+from handler.bundle.passage import passage_text
+from pipeline.chunk import chunk_pages
+from pipeline.embed import embed_chunks
+from pipeline.index import write_index
+from pipeline.model import read_spec
+from pipeline.page import Page
+from pipeline.seal import seal
+from pipeline.vector_cache import open_cache
+
+MODEL = Path(__file__).parent / "data" / "model"
+
+# What stands on the pages, by "collection/path"; each page's first line is its title.
+Pages = Mapping[str, str]
+MakeBundle = Callable[..., Path]
+
+PAGES: Pages = {
+    "notes/garden.md": "Garden\n\nTomatoes want sun and water.\n\n## Pond\n\nThe pond has algae in summer.\n",
+    "notes/music.md": "Music\n\nThe piano is in the studio. A song was recorded in July.\n",
+    "notes/server.md": "Server\n\nThe server runs nginx. Restart the server with systemctl.\n",
+    "diary/secret.md": "Diary\n\nThe secret diary is about the garden and the server.\n",
+}
+
+
+@pytest.fixture(scope="session")
+def tiny_spec() -> ModelSpec:
+    """The spec of the tiny model."""
+    return read_spec(MODEL)
+
+
+@pytest.fixture(scope="session")
+def tiny_encoder(tiny_spec: ModelSpec) -> Encoder:
+    """The tiny model, loaded once."""
+    return Encoder.load(MODEL, tiny_spec)
+
+
+@pytest.fixture
+def make_bundle(tmp_path: Path, tiny_encoder: Encoder) -> MakeBundle:
+    """Seals a bundle of some pages and returns its folder; collection `diary` is not public."""
+
+    def make(
+        pages: Pages = PAGES, gate: Gate | None = None, evaluation: Mapping[str, object] | None = None
+    ) -> Path:
+        chunks = sorted(
+            chunk_pages(map(_page, pages.items()), tiny_encoder.count_tokens, tiny_encoder.spec.max_tokens),
+            key=lambda chunk: (chunk.collection, chunk.path, chunk.ordinal),
+        )
+        texts = [passage_text(chunk.title, chunk.heading, chunk.text) for chunk in chunks]
+        with open_cache(tmp_path / "cache.db") as cache:
+            vectors = embed_chunks(texts, tiny_encoder, cache)
+        write_index(tmp_path / "rag.db", chunks, vectors, tiny_encoder.spec)
+        names = sorted({chunk.collection for chunk in chunks})
+        manifest = Manifest(
+            version="",
+            model=tiny_encoder.spec.to_dict(),
+            chunker={},
+            collections={
+                name: CollectionSummary(
+                    title=name.title(),
+                    public=name != "diary",
+                    n_pages=sum(path.startswith(f"{name}/") for path in pages),
+                    n_chunks=sum(chunk.collection == name for chunk in chunks),
+                )
+                for name in names
+            },
+            sites={name: SiteSummary(name, len(pages)) for name in names},
+            gate=(gate or Gate(threshold=-1.0, coverage_weight=0.0)).to_dict(),
+            evaluation=evaluation or {},
+            probe=Probe("garden", tiny_encoder.embed_query("garden")),
+        )
+        return seal(
+            manifest, tmp_path / "rag.db", MODEL / "model.onnx", MODEL / "tokenizer.json", tmp_path / "build"
+        )
+
+    return make
+
+
+def _page(item: tuple[str, str]) -> Page:
+    name, text = item
+    collection, path = name.split("/", 1)
+    title, _, body = text.partition("\n")
+    return Page(
+        site=collection,
+        collection=collection,
+        path=path,
+        url=f"https://example.org/{collection}/{path.removesuffix('.md')}",
+        title=title,
+        description="",
+        body=body,
+        anchor_style="github",
+        sha256="",
+    )

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handler.generate.sentences import quotable_spans
+
+
+def quotes(text: str) -> list[str]:
+    return [text[start:end] for start, end in quotable_spans(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One thing. Another thing!\nA third?", ["One thing.", "Another thing!", "A third?"]),
+        ("It is e.g. this, by Dr. J. R. Smith. Done.", ["It is e.g. this, by Dr. J. R. Smith.", "Done."]),
+        ("Version 3.11 came. It works.", ["Version 3.11 came.", "It works."]),
+        ("今日は晴れ。明日は雨。", ["今日は晴れ。", "明日は雨。"]),
+        ("# Title\n\nText.\n\nSetext\n===\nMore.", ["Text.", "More."]),
+        ("- one\n- two\n  goes on\n1. three", ["one", "two\n  goes on", "three"]),
+        ("- [ ] milk\n- [x] bread", ["milk", "bread"]),
+        ("| a | b |\n|---|:-:|\n| 1 | 2 |", ["| a | b |", "| 1 | 2 |"]),
+        (
+            "Run:\n```sh\nmake demo\n# not a heading\n```\nThen.",
+            ["Run:", "make demo\n# not a heading", "Then."],
+        ),
+        ("~~~\n```\nstill code\n~~~\n", ["```\nstill code"]),
+        ("```\nnever closed", ["never closed"]),
+        ("***\n\n---\n", []),
+        ("", []),
+    ],
+)
+def test_a_chunk_is_quoted_by_sentence_item_row_and_code(text: str, expected: list[str]) -> None:
+    assert quotes(text) == expected
+
+
+def test_long_code_is_quoted_line_by_line() -> None:
+    listing = "\n".join(f"line {i} of a long listing" for i in range(40))
+    assert quotes(f"```\n{listing}\n```") == listing.splitlines()
+
+
+@given(st.text(alphabet="ab.A! \n`~#|-*1>。", max_size=200))
+def test_quotes_stand_in_order_and_do_not_overlap(text: str) -> None:
+    end = 0
+    for start, stop in quotable_spans(text):
+        assert end <= start < stop <= len(text)
+        end = stop
