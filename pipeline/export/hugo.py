@@ -1,0 +1,141 @@
+"""Hugo content: sections, page bundles, languages, permalinks and shortcodes."""
+
+from __future__ import annotations
+
+import dataclasses
+import posixpath
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline import urls
+from pipeline.export.markdown import written_url
+from pipeline.export.sections import ancestors, cascaded, hidden_section, section_files
+from pipeline.export.shortcodes import strip_hugo
+from pipeline.export.tree import Draft, Rules, publish, read_tree
+from pipeline.export.types import Export
+from pipeline.frontmatter import Meta, is_false, private_reason, text_value
+from pipeline.site import Site, SiteError
+
+
+def export_hugo(site: Site) -> Export:
+    """The pages of a Hugo site.
+
+    options in site.toml: `content`, the content folder ("content" where there is one, or "content/en"
+    for a language of its own); `languages`, the languages other than the default one, told by file names
+    (`about.fr.md`); `permalinks`, a pattern for each section. Custom shortcodes are not run: what they
+    would print is missing, what they enclose stays.
+    """
+    site = with_content_folder(site)
+    tree = read_tree(site)
+    sections = section_files(tree.drafts)
+    bundles = {posixpath.dirname(d.path) for d in tree.drafts if _name(d.path) == "index"}
+
+    def hidden(draft: Draft) -> str | None:
+        bundle = next((f for f in ancestors(draft.path) if f in bundles), None)
+        if bundle is not None and (_name(draft.path), posixpath.dirname(draft.path)) != ("index", bundle):
+            return f"a resource of the page bundle {bundle or '.'}"
+        inherited = cascaded(draft, sections)
+        meta = {**inherited, **draft.front.meta}
+        reason = private_reason(meta) or _not_rendered(meta)
+        if reason and (private_reason(inherited) or _not_rendered(inherited)):
+            return f"{reason} (from a section's cascade)"
+        return reason or hidden_section(draft, sections)
+
+    return publish(
+        site,
+        tree,
+        Rules(
+            anchor_style="hugo",
+            url=lambda draft: _url(site, draft),
+            hidden=hidden,
+            body=strip_hugo,
+            notes=_notes,
+        ),
+    )
+
+
+def with_content_folder(site: Site) -> Site:
+    """The site with its content folder as its source: options.content, else `content` where there is one.
+
+    Raises SiteError when the folder that options.content names is not there.
+    """
+    named = site.options.get("content")
+    content = site.source_path / str(named or "content")
+    if content.is_dir():
+        return dataclasses.replace(site, source=str(content))
+    if named:
+        raise SiteError(f"{site.toml}: options.content: {named!r} is not a folder in {site.source}")
+    return site
+
+
+def _not_rendered(meta: Meta) -> str | None:
+    """Why Hugo makes no page of it: headless bundles, and build options that render nothing."""
+    if not is_false(meta.get("headless")):
+        return "headless"
+    build = meta.get("build") or meta.get("_build")
+    render = build.get("render") if isinstance(build, dict) else None
+    if render is not None and text_value(render).lower() in ("never", "link", "false"):
+        return f"build.render: {text_value(render).lower()}"
+    return None
+
+
+def _notes(draft: Draft) -> list[str]:
+    """Dates that would hide the page on some days. A build that depended on the day could not be repeated."""
+    return [
+        f"{key} {text_value(value)} is not compared with today: the page is published"
+        for key, value in draft.front.meta.items()
+        if key.lower() in ("expirydate", "unpublishdate", "publishdate") and text_value(value)
+    ]
+
+
+def _url(site: Site, draft: Draft) -> str:
+    meta = draft.front.meta
+    stem, prefix = _language(site, urls.strip_suffix(draft.path))
+    if address := text_value(meta.get("url")):
+        return written_url(
+            site, draft.path, address if re.search(r"(/|\.\w+)$", address) else address + "/", "url"
+        )
+    folder, name = posixpath.split(stem)
+    if name == "_index":
+        return urls.join(site.base_url, prefix + urls.hugo_path(folder), True)
+    if name == "index":
+        folder, name = posixpath.split(folder)
+    slug = text_value(meta.get("slug"))
+    pattern = _permalink(site, folder)
+    if pattern:
+        path = urls.expand_permalink(pattern, _permalink_values(meta, folder, name, slug))
+    else:
+        path = posixpath.join(folder, slug or name)
+    return urls.join(site.base_url, prefix + urls.quote_path(urls.hugo_path(path)).lstrip("/"), True)
+
+
+def _language(site: Site, stem: str) -> tuple[str, str]:
+    """A path without its language (`about.fr` -> `about`), and the prefix of that language's URLs."""
+    name, dot, language = stem.rpartition(".")
+    others = site.options.get("languages", [])
+    if dot and isinstance(others, list) and language in others:
+        return name, f"{language}/"
+    return (name, "") if dot and language == site.options.get("default_language", "en") else (stem, "")
+
+
+def _permalink(site: Site, folder: str) -> str | None:
+    patterns: Mapping[str, Any] = site.options.get("permalinks", {})
+    patterns = patterns.get("page", patterns) if isinstance(patterns.get("page"), dict) else patterns
+    pattern = patterns.get(folder.split("/")[0])
+    return pattern if isinstance(pattern, str) else None
+
+
+def _permalink_values(meta: Meta, folder: str, name: str, slug: str) -> dict[str, str]:
+    date = re.match(r"(\d{4})-(\d{2})-(\d{2})", text_value(meta.get("date")))
+    year, month, day = date.groups() if date else ("0001", "01", "01")
+    title = text_value(meta.get("title")) or name
+    return {
+        "year": year, "month": month, "day": day, "title": title, "slug": slug or title,
+        "slugorfilename": slug or name, "slugorcontentbasename": slug or name, "filename": name,
+        "contentbasename": name, "section": folder.split("/")[0], "sections": folder,
+    }  # fmt: skip
+
+
+def _name(path: str) -> str:
+    return posixpath.basename(path).split(".")[0]

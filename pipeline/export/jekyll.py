@@ -1,0 +1,153 @@
+"""A Jekyll site: posts, pages and collections, by the permalinks of _config.yml or site.toml."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from pipeline import urls
+from pipeline.export.markdown import partial_reason, written_url
+from pipeline.export.shortcodes import strip_liquid
+from pipeline.export.tree import Draft, Rules, publish, read_tree
+from pipeline.export.types import Export
+from pipeline.frontmatter import Meta, is_false, text_value
+from pipeline.site import Site, SiteError
+
+# jekyllrb.com/docs/permalinks, "Built-in formats".
+_STYLES = {
+    "date": "/:categories/:year/:month/:day/:title.html",
+    "pretty": "/:categories/:year/:month/:day/:title/",
+    "ordinal": "/:categories/:year/:y_day/:title.html",
+    "none": "/:categories/:title.html",
+}
+_POST = re.compile(r"(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})-(?P<name>.+)")
+
+
+def export_jekyll(site: Site) -> Export:
+    """The posts, pages and collections of a Jekyll site.
+
+    options in site.toml win over _config.yml: `permalink`, a style or a pattern, and `collections`, for
+    each a table with `permalink` and `output`. Posts of the future are published: a build does not ask
+    what day it is.
+    """
+    config = {**_read_config(site), **site.options}
+    collections = _collections(config)
+
+    def hidden(draft: Draft) -> str | None:
+        parts = draft.path.split("/")
+        if "_drafts" in parts:
+            return "draft"
+        if parts[0].startswith("_") and parts[0][1:] in collections:
+            if is_false(collections[parts[0][1:]].get("output", True)):
+                return f"the collection {parts[0][1:]} has output: false"
+            parts = parts[1:]
+        parts = [part for part in parts if part not in ("_posts", "_pages")]
+        if reason := partial_reason("/".join(parts)):
+            return reason
+        if not draft.front.meta and not draft.front.error and draft.front.body_line == 1:
+            return "no front matter: Jekyll copies it as it is"
+        if "_posts" in draft.path.split("/") and not _POST.fullmatch(_stem(draft.path)):
+            return "a post whose name has no date: Jekyll passes it over"
+        return None
+
+    rules = Rules(
+        anchor_style="kramdown",
+        url=lambda draft: _url(site, draft, config, collections),
+        hidden=hidden,
+        body=strip_liquid,
+    )
+    return publish(site, read_tree(site), rules)
+
+
+def _read_config(site: Site) -> Mapping[str, Any]:
+    path = site.source_path / "_config.yml"
+    if not path.is_file():
+        return {}
+    try:
+        config = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise SiteError(f"{path}: not valid YAML: {error}") from None
+    kept = ("permalink", "collections")
+    return {key: config[key] for key in kept if key in config} if isinstance(config, dict) else {}
+
+
+def _collections(config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    named = config.get("collections") or {}
+    if isinstance(named, list):
+        named = {name: {} for name in named}
+    return {
+        str(name): {"permalink": table} if isinstance(table, str) else table or {}
+        for name, table in named.items()
+    }
+
+
+def _url(
+    site: Site, draft: Draft, config: Mapping[str, Any], collections: Mapping[str, Mapping[str, Any]]
+) -> str:
+    meta, parts = draft.front.meta, draft.path.split("/")
+    pattern = text_value(meta.get("permalink"))
+    if urls.has_scheme(pattern):
+        return written_url(site, draft.path, pattern, "permalink")
+    style = text_value(config.get("permalink")) or "date"
+    if "_posts" in parts:
+        values = _post_values(draft)
+        pattern = pattern or _STYLES.get(style, style)
+    elif parts[0].startswith("_") and parts[0][1:] in collections:
+        name = parts[0][1:]
+        values = _page_values(meta, "/".join(parts[1:])) | {"collection": name}
+        pattern = pattern or text_value(collections[name].get("permalink")) or "/:collection/:path:output_ext"
+        pattern = _STYLES.get(pattern, pattern)
+    else:
+        values = _page_values(meta, "/".join(part for part in parts if part != "_pages"))
+        pretty = style == "pretty" or style.endswith("/")
+        pattern = pattern or ("/:folder/:basename/" if pretty else "/:folder/:basename:output_ext")
+    path = urls.expand_permalink(pattern, {key: urls.quote_path(value) for key, value in values.items()})
+    path = re.sub(r"(^|/)index(?:\.html?)?/?$", r"\1", path)
+    return urls.join(site.base_url, urls.quote_address(path), site.trailing_slash)
+
+
+def _page_values(meta: Meta, path: str) -> dict[str, str]:
+    stem = urls.strip_suffix(path)
+    name = posixpath.basename(stem)
+    slug = text_value(meta.get("slug"))
+    return {
+        "path": stem, "folder": posixpath.dirname(stem), "basename": name, "name": name,
+        "title": slug or urls.jekyll_slug(name, cased=True), "slug": urls.jekyll_slug(slug or name),
+        "output_ext": ".html", "categories": _categories(meta, ""),
+    }  # fmt: skip
+
+
+def _post_values(draft: Draft) -> dict[str, str]:
+    dated = _POST.fullmatch(_stem(draft.path))
+    assert dated is not None  # undated posts are hidden
+    meta = draft.front.meta
+    written = re.match(r"(\d{4})-(\d{1,2})-(\d{1,2})", text_value(meta.get("date")))
+    year, month, day = (int(number) for number in (written.groups() if written else dated.groups()[:3]))
+    folder = draft.path.split("_posts/")[0]
+    slug = text_value(meta.get("slug")) or dated["name"]
+    return {
+        "year": f"{year:04}", "month": f"{month:02}", "day": f"{day:02}", "short_year": f"{year % 100:02}",
+        "i_month": str(month), "i_day": str(day), "y_day": _day_of_year(year, month, day),
+        "title": urls.jekyll_slug(slug, cased=True), "slug": urls.jekyll_slug(slug),
+        "categories": _categories(meta, folder), "output_ext": ".html",
+    }  # fmt: skip
+
+
+def _day_of_year(year: int, month: int, day: int) -> str:
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    return f"{sum((31, 28 + leap, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)[: month - 1]) + day:03}"
+
+
+def _categories(meta: Meta, folder: str) -> str:
+    written = meta.get("categories") or meta.get("category") or []
+    names = written.split() if isinstance(written, str) else [text_value(name) for name in written]
+    folders = [part for part in folder.split("/") if part]
+    return "/".join(dict.fromkeys([*folders, *(urls.jekyll_slug(name) for name in names)]))
+
+
+def _stem(path: str) -> str:
+    return posixpath.basename(urls.strip_suffix(path))

@@ -1,0 +1,165 @@
+"""Exported pages as files: build/pages/<site>/…md with front matter, and build/pages/<site>.json."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import unicodedata
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import yaml
+
+from pipeline.export.types import Export
+from pipeline.page import Page
+from pipeline.site import SiteError
+
+_KEYS = ("url", "title", "collection", "path", "description", "anchor_style", "sha256")
+# Most file systems allow 255 bytes a name; this leaves room for suffixes.
+_MAX_NAME_BYTES = 200
+
+
+def write_export(export: Export, pages_dir: Path) -> None:
+    """Write an export's pages and its report; files of earlier exports of the site that are no pages go.
+
+    A page that has not changed is not written again. Same export in, same bytes out.
+    """
+    folder = pages_dir / export.site
+    files = page_files(page.path for page in export.pages)
+    for page in export.pages:
+        write_if_changed(folder / files[page.path], page_text(page).encode("utf-8"))
+    _remove_others(folder, {folder / file for file in files.values()})
+    report = json.dumps(make_report(export, files), ensure_ascii=False, indent=1) + "\n"
+    write_if_changed(report_path(pages_dir, export.site), report.encode("utf-8"))
+
+
+def read_pages(pages_dir: Path, site_name: str) -> list[Page]:
+    """The pages of a site exactly as they were exported, by path.
+
+    Raises SiteError when the site was not exported, or a file of the export is missing or damaged.
+    """
+    report = read_report(pages_dir, site_name)
+    return [_read_page(pages_dir / site_name / entry["file"], site_name) for entry in report["pages"]]
+
+
+def read_report(pages_dir: Path, site_name: str) -> dict[str, Any]:
+    """The report of a site's export. Raises SiteError when there is none."""
+    path = report_path(pages_dir, site_name)
+    try:
+        report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise SiteError(f"{path}: not found; run `doit export:{site_name}` first") from None
+    except ValueError as error:
+        raise SiteError(f"{path}: damaged ({error}); delete it and run `doit export:{site_name}`") from None
+    return report
+
+
+def report_path(pages_dir: Path, site_name: str) -> Path:
+    """Where the report of a site's export lies."""
+    return pages_dir / f"{site_name}.json"
+
+
+def make_report(export: Export, files: Mapping[str, str]) -> dict[str, Any]:
+    """An export's account as JSON has it: counts, pages, exclusions with reasons, warnings with lines."""
+    return {
+        "site": export.site,
+        "n_pages_in": export.n_pages_in,
+        "n_pages_out": len(export.pages),
+        "pages": [
+            {"path": p.path, "url": p.url, "title": p.title, "file": files[p.path], "sha256": p.sha256}
+            for p in export.pages
+        ],
+        "exclusions": [{"path": e.path, "reason": e.reason} for e in export.exclusions],
+        "warnings": [{"path": w.path, "line": w.line, "message": w.message} for w in export.warnings],
+    }
+
+
+def format_report(report: Mapping[str, Any], max_files: int = 20) -> str:
+    """A report as a person reads it: counts, then what is left out by reason, then warnings."""
+    lines = [f"{report['site']}: {report['n_pages_in']} pages in, {report['n_pages_out']} out"]
+    by_reason: dict[str, list[str]] = {}
+    for exclusion in report["exclusions"]:
+        by_reason.setdefault(exclusion["reason"], []).append(exclusion["path"])
+    for reason, paths in sorted(by_reason.items()):
+        lines.append(f"  left out, {reason}: {len(paths)}")
+        lines += [f"    {path}" for path in paths[:max_files]]
+        if len(paths) > max_files:
+            lines.append(f"    … and {len(paths) - max_files} more, in {report['site']}.json")
+    for warning in report["warnings"]:
+        line = f":{warning['line']}" if warning["line"] else ""
+        lines.append(f"  warning: {warning['path']}{line}: {warning['message']}")
+    return "\n".join(lines)
+
+
+def page_files(paths: Iterable[str]) -> dict[str, str]:
+    """A file name below the site's folder for each page path.
+
+    Names stay apart on disks that ignore case or Unicode form, and none is longer than a disk allows: a
+    page whose name would meet another's gets the digest of its path in front of its suffix.
+    """
+    files: dict[str, str] = {}
+    taken: set[str] = set()
+    for path in sorted(paths):
+        file = _file_name(path)
+        if _folded(file) in taken:
+            file = f"{file.removesuffix('.md')}~{hashlib.sha256(path.encode()).hexdigest()[:8]}.md"
+        taken.add(_folded(file))
+        files[path] = file
+    return files
+
+
+def page_text(page: Page) -> str:
+    """A page as the text of a markdown file: front matter, an empty line, and the body as it is."""
+    values = {key: getattr(page, key) for key in _KEYS}
+    # The dumper written in Python, wherever there is one in C too: their bytes differ for some texts.
+    block = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=1_000_000_000)
+    return f"---\n{block}---\n\n{page.body}"
+
+
+def write_if_changed(path: Path, data: bytes) -> bool:
+    """Write data unless the file holds it already; whether it was written."""
+    if path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data:
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return True
+
+
+def _read_page(path: Path, site_name: str) -> Page:
+    try:
+        text = path.read_bytes().decode("utf-8")
+        end = text.index("\n---\n\n")  # YAML indents the lines of long values, so the first one is the end
+        values = yaml.safe_load(text[len("---\n") : end])
+        return Page(
+            site=site_name, body=text[end + len("\n---\n\n") :], **{key: values[key] for key in _KEYS}
+        )
+    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError) as error:
+        raise SiteError(
+            f"{path}: missing or damaged ({error}); run `doit export:{site_name}` again"
+        ) from None
+
+
+def _file_name(path: str) -> str:
+    name = "/".join(_short(part) for part in PurePosixPath(path).parts)
+    return name if name.endswith(".md") else f"{name}.md"
+
+
+def _short(part: str) -> str:
+    data = part.encode("utf-8")
+    if len(data) <= _MAX_NAME_BYTES:
+        return part
+    return data[: _MAX_NAME_BYTES - 20].decode("utf-8", "ignore") + "~" + hashlib.sha256(data).hexdigest()[:8]
+
+
+def _folded(file: str) -> str:
+    return unicodedata.normalize("NFC", file).casefold()
+
+
+def _remove_others(folder: Path, kept: set[Path]) -> None:
+    for path in sorted(folder.rglob("*"), reverse=True):
+        if path.is_dir() and not path.is_symlink():
+            if not any(path.iterdir()):
+                path.rmdir()
+        elif path not in kept:
+            path.unlink()

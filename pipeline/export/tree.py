@@ -1,0 +1,205 @@
+"""A folder of markdown files read once, and published by the rules of a kind of site."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pathspec import PathSpec
+
+from pipeline.export.prose import drop_comments
+from pipeline.export.title import page_title
+from pipeline.export.types import Exclusion, Export, ExportWarning
+from pipeline.frontmatter import FrontMatter, parse, private_reason, text_value
+from pipeline.page import AnchorStyle, Page
+from pipeline.site import Site, SiteError
+
+Patterns = PathSpec[Any]
+MARKDOWN = (".md", ".mdx", ".markdown")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """One markdown file before anybody has decided whether it is a page."""
+
+    path: str
+    front: FrontMatter
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """All markdown files of a source, by path, with what was left out or odd in reading them."""
+
+    drafts: tuple[Draft, ...]
+    exclusions: tuple[Exclusion, ...]
+    warnings: tuple[ExportWarning, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What one kind of site does in its own way.
+
+    `url` is the public address of a draft. `hidden` says why a draft is not published, beside what its
+    own front matter says. `body` is the markdown as a reader sees it. `notes` are warnings to pass on.
+    """
+
+    anchor_style: AnchorStyle
+    url: Callable[[Draft], str]
+    hidden: Callable[[Draft], str | None] = lambda _: None
+    body: Callable[[str], str] = lambda text: text
+    notes: Callable[[Draft], Sequence[str]] = lambda _: ()
+
+
+def read_tree(site: Site, suffixes: Sequence[str] = MARKDOWN) -> Tree:
+    """The markdown files below a site's source, each read once."""
+    exclusions: list[Exclusion] = []
+    warnings: list[ExportWarning] = []
+    drafts = []
+    for path, location in find_files(site, suffixes, exclusions):
+        drafts.append(read_draft(path, read_bytes(location), warnings))
+    return Tree(tuple(drafts), tuple(exclusions), tuple(warnings))
+
+
+def read_draft(path: str, data: bytes, warnings: list[ExportWarning]) -> Draft:
+    """The draft of a markdown file's bytes. Appends to warnings what is odd about them."""
+    text, warning = decode(data, path)
+    front = parse(text)
+    if warning is not None:
+        warnings.append(warning)
+    if front.error:
+        warnings.append(ExportWarning(path, front.error_line, front.error))
+    return Draft(path, front, hashlib.sha256(data).hexdigest())
+
+
+def publish(site: Site, tree: Tree, rules: Rules) -> Export:
+    """The pages of a tree by the rules of its kind."""
+    pages: list[Page] = []
+    exclusions = list(tree.exclusions)
+    warnings = list(tree.warnings)
+    for draft in tree.drafts:
+        reason = _reason_to_hide(draft, rules)
+        if reason is not None:
+            exclusions.append(Exclusion(draft.path, reason))
+            continue
+        body = drop_comments(rules.body(draft.front.body))
+        if not body.strip():
+            warnings.append(ExportWarning(draft.path, 0, "no text: it can be cited by its title alone"))
+        warnings += [ExportWarning(draft.path, 0, note) for note in rules.notes(draft)]
+        pages.append(
+            Page(
+                site=site.name,
+                collection=site.collection,
+                path=draft.path,
+                url=rules.url(draft),
+                title=page_title(draft.front.meta, body, draft.path),
+                description=text_value(draft.front.meta.get("description")),
+                body=body,
+                anchor_style=rules.anchor_style,
+                sha256=draft.sha256,
+            )
+        )
+    return Export(site.name, len(pages) + len(exclusions), tuple(pages), tuple(exclusions), tuple(warnings))
+
+
+def find_files(
+    site: Site, suffixes: Sequence[str], exclusions: list[Exclusion]
+) -> Iterator[tuple[str, Path]]:
+    """The files of a site's source that end in one of suffixes: path below the source and location, by path.
+
+    Appends to exclusions what is not to be read: symbolic links out of the source, what is no plain file,
+    what the site's patterns leave out. Folders whose name starts with a dot and node_modules hold no pages
+    and are passed over.
+    """
+    root = site.source_path
+    include = PathSpec.from_lines("gitignore", site.include) if site.include else None
+    exclude = PathSpec.from_lines("gitignore", site.exclude)
+    for path, location in sorted(_walk(root, exclusions)):
+        if not path.lower().endswith(tuple(suffixes)):
+            continue
+        reason = _reason_to_skip(path, location, root, include, exclude)
+        if reason is None:
+            yield path, location
+        else:
+            exclusions.append(Exclusion(path.encode("utf-8", "backslashreplace").decode(), reason))
+
+
+def read_bytes(location: Path) -> bytes:
+    """The bytes of a file. Raises SiteError when it cannot be read."""
+    try:
+        return location.read_bytes()
+    except OSError as error:
+        raise SiteError(
+            f"{location}: cannot be read ({error.strerror}); allow it, or add it to exclude in site.toml"
+        ) from None
+
+
+def decode(data: bytes, path: str) -> tuple[str, ExportWarning | None]:
+    """The text of a file's bytes, and a warning when they are not UTF-8 (then Windows-1252 or Latin-1)."""
+    for mark, encoding in ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):
+        if data.startswith(mark) and len(data) % 2 == 0:
+            return data.decode(encoding, "replace"), ExportWarning(
+                path, 0, "read as UTF-16; save it as UTF-8"
+            )
+    try:
+        return data.decode("utf-8"), None
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+    try:
+        return data.decode("cp1252"), ExportWarning(path, line, "not UTF-8; read as Windows-1252")
+    except UnicodeDecodeError:
+        return data.decode("latin-1"), ExportWarning(path, line, "not UTF-8; read as Latin-1")
+
+
+def _walk(root: Path, exclusions: list[Exclusion]) -> Iterator[tuple[str, Path]]:
+    for folder, names, files in os.walk(root):
+        for name in sorted(names):
+            if Path(folder, name).is_symlink():
+                path = Path(folder, name).relative_to(root).as_posix()
+                exclusions.append(Exclusion(f"{path}/", "a symbolic link to a folder"))
+        names[:] = [name for name in names if not name.startswith(".") and name != "node_modules"]
+        for name in files:
+            location = Path(folder, name)
+            yield location.relative_to(root).as_posix(), location
+
+
+def _reason_to_skip(
+    path: str, location: Path, root: Path, include: Patterns | None, exclude: Patterns
+) -> str | None:
+    if not _is_text(path):
+        return "its name is not UTF-8"
+    if exclude.match_file(path):
+        return "excluded by site.toml"
+    if include is not None and not include.match_file(path):
+        return "not included by site.toml"
+    if location.is_symlink() and not _resolves_inside(location, root):
+        return "a symbolic link out of the source"
+    if not stat.S_ISREG(location.stat().st_mode):
+        return "not a plain file"
+    return None
+
+
+def _is_text(path: str) -> bool:
+    try:
+        path.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _resolves_inside(location: Path, root: Path) -> bool:
+    try:
+        return location.resolve(strict=True).is_relative_to(root.resolve())
+    except (OSError, RuntimeError):  # a dangling link, or a loop of links
+        return False
+
+
+def _reason_to_hide(draft: Draft, rules: Rules) -> str | None:
+    if draft.front.unreadable_privacy:
+        return "its front matter is malformed and says something of drafts or visibility"
+    return private_reason(draft.front.meta) or rules.hidden(draft)

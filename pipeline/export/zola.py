@@ -1,0 +1,56 @@
+"""Zola content: sections, co-located pages, slugs and template tags."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+from pipeline import urls
+from pipeline.export.hugo import with_content_folder
+from pipeline.export.sections import hidden_section, section_files
+from pipeline.export.shortcodes import strip_liquid
+from pipeline.export.tree import Draft, Rules, publish, read_tree
+from pipeline.export.types import Export
+from pipeline.frontmatter import is_false, text_value
+from pipeline.site import Site
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:T[\d:]+(?:\.\d+)?(?:Z|[+-][\d:]+)?)?[-_](?=.)")
+
+
+def export_zola(site: Site) -> Export:
+    """The pages and sections of a Zola site, with Zola's default slugs (`slugify.paths = "on"`).
+
+    options.content in site.toml names the content folder.
+    """
+    site = with_content_folder(site)
+    tree = read_tree(site)
+    sections = section_files(tree.drafts)
+
+    def hidden(draft: Draft) -> str | None:
+        if "render" in draft.front.meta and is_false(draft.front.meta["render"]):
+            return "render = false"
+        return hidden_section(draft, sections)
+
+    rules = Rules(anchor_style="zola", url=lambda draft: _url(site, draft), hidden=hidden, body=strip_liquid)
+    return publish(site, tree, rules)
+
+
+def _url(site: Site, draft: Draft) -> str:
+    meta = draft.front.meta
+    if path := text_value(meta.get("path")):
+        return urls.join(site.base_url, urls.quote_address(path), True)
+    stem = urls.strip_suffix(draft.path)
+    stem, dot, language = stem.rpartition(".")
+    prefix = f"{language}/" if dot and language in site.options.get("languages", []) else ""
+    stem = stem if prefix else urls.strip_suffix(draft.path)
+    folder, name = posixpath.split(stem)
+    if name == "_index":
+        return urls.join(site.base_url, prefix + _slugs(folder), True)
+    if name == "index":
+        folder, name = posixpath.split(folder)
+    slug = text_value(meta.get("slug")) or _DATE.sub("", name, count=1)
+    return urls.join(site.base_url, prefix + _slugs(posixpath.join(folder, slug)), True)
+
+
+def _slugs(path: str) -> str:
+    return "/".join(urls.zola_slug(part) for part in path.split("/") if part)
