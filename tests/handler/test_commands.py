@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from handler.__main__ import main
+from handler.bundle.gate import Gate
+
+MakeBundle = Callable[..., Path]
+REFUSE_ALL = Gate(threshold=9.0, coverage_weight=0.0)
+
+
+@pytest.fixture
+def bundle(make_bundle: MakeBundle) -> Path:
+    return make_bundle()
+
+
+def output(capsys: pytest.CaptureFixture[str], *argv: object) -> str:
+    assert main([str(each) for each in argv]) == 0
+    return capsys.readouterr().out
+
+
+def test_search_prints_one_json_object(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(output(capsys, "search", "--json", "--bundle", bundle, "nginx server"))
+    assert found["question"] == "nginx server"
+    assert found["gate"]["accepted"] is True
+    hit = found["hits"][0]
+    assert hit["url"] == "https://example.org/notes/server"
+    assert hit["path"] == "server.md"
+    assert (hit["vector_rank"], hit["keyword_rank"]) == (1, 1)
+    assert set(hit) >= {"url", "title", "heading", "path", "collection", "text", "score", "cosine", "bm25"}
+
+
+def test_a_batch_answers_every_line_with_its_id(
+    bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    batch = tmp_path / "questions.jsonl"
+    batch.write_text(
+        '{"id": 7, "text": "pond algae"}\n\n{"id": "b", "text": "", "page": "https://example.org/"}\n'
+    )
+    rows = [
+        json.loads(line)
+        for line in output(capsys, "search", "--batch", batch, "--bundle", bundle).splitlines()
+    ]
+    assert [row["id"] for row in rows] == [7, "b"]
+    assert rows[0]["hits"][0]["title"] == "Garden"
+    assert rows[1]["hits"] == []
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "rrf", "keyword", "vector"])
+def test_every_mode_ranks_the_page_that_has_the_words_first(
+    bundle: Path, capsys: pytest.CaptureFixture[str], mode: str
+) -> None:
+    found = json.loads(output(capsys, "search", "--json", "--mode", mode, "--bundle", bundle, "piano song"))
+    assert found["hits"][0]["title"] == "Music"
+
+
+def test_explain_shows_ranks_scores_and_the_gates_reason(
+    bundle: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = output(capsys, "search", "--explain", "--bundle", bundle, "piano")
+    assert "cosine" in text
+    assert "bm25" in text
+    assert "rank 1" in text
+    assert "gate: accepted: " in text
+
+
+def test_top_k_and_all_chunks_say_how_many_hits(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(output(capsys, "search", "--json", "--top-k", "2", "--bundle", bundle, "server"))
+    assert len(found["hits"]) == 2
+
+
+def test_ask_quotes_the_page_word_for_word_with_its_link(
+    bundle: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = output(capsys, "ask", "--bundle", bundle, "How do I restart the server?")
+    assert "“Restart the server with systemctl.” [1]" in text
+    assert "https://example.org/notes/server" in text
+
+
+def test_the_citations_of_ask_stand_in_the_hits(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(output(capsys, "ask", "--json", "--bundle", bundle, "tomatoes sun water"))
+    assert found["generator"] == "extractive"
+    assert found["citations"]
+    for citation in found["citations"]:
+        hit = found["hits"][citation["source"] - 1]
+        assert citation["quote"] in hit["text"]
+        assert citation["url"] == hit["url"]
+        assert f"[{citation['source']}]" in found["answer"]
+
+
+def test_ask_says_that_it_does_not_know_and_why(
+    make_bundle: MakeBundle, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = output(capsys, "ask", "--bundle", make_bundle(gate=REFUSE_ALL), "piano")
+    assert text.startswith("I don't know")
+    assert "below 9.000" in text
+
+
+def test_without_the_gate_everything_is_shown(
+    make_bundle: MakeBundle, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bundle = make_bundle(gate=REFUSE_ALL)
+    assert json.loads(output(capsys, "search", "--json", "--bundle", bundle, "piano"))["hits"] == []
+    assert json.loads(output(capsys, "search", "--json", "--no-gate", "--bundle", bundle, "piano"))["hits"]
+
+
+def test_rag_max_distance_brings_the_first_rule_back(
+    make_bundle: MakeBundle, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = make_bundle(gate=REFUSE_ALL)
+    monkeypatch.setenv("RAG_MAX_DISTANCE", "0.9")
+    found = json.loads(output(capsys, "search", "--json", "--bundle", bundle, "piano"))
+    assert found["gate"]["accepted"] is True
+    assert "L2 distance" in found["gate"]["reason"]
+
+
+def test_verify_prints_what_held(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert output(capsys, "verify", bundle).splitlines()[-1].startswith("model: ")
+
+
+def test_diff_exits_with_1_when_the_second_bundle_is_worse(make_bundle: MakeBundle) -> None:
+    good = make_bundle(evaluation={"kept": 0.95})
+    bad = make_bundle(evaluation={"kept": 0.90})
+    assert main(["diff", str(good), str(bad)]) == 1
+    assert main(["diff", str(bad), str(good)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (
+            ["search", "piano", "--collection", "cellar"],
+            "'cellar' is not in this bundle, which has diary, notes",
+        ),
+        (["search"], "search takes a question or --batch FILE, one of them"),
+        (["search", "piano", "--batch", "-"], "search takes a question or --batch FILE, one of them"),
+        (["search", "--batch", "/nowhere.jsonl"], "/nowhere.jsonl cannot be read"),
+    ],
+)
+def test_a_wrong_argument_is_one_sentence_and_exit_code_2(
+    bundle: Path, capsys: pytest.CaptureFixture[str], argv: list[str], message: str
+) -> None:
+    assert main([*argv, "--bundle", str(bundle)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("ralph: ")
+    assert message in error
+
+
+@pytest.mark.parametrize(
+    "line", ["{", "[]", '{"text": "a"}', '{"id": 1}', '{"id": 1, "text": "a", "page": 2}']
+)
+def test_a_wrong_line_of_a_batch_is_named(
+    bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str
+) -> None:
+    batch = tmp_path / "questions.jsonl"
+    batch.write_text(f'{{"id": 1, "text": "piano"}}\n{line}\n')
+    assert main(["search", "--batch", str(batch), "--bundle", str(bundle)]) == 2
+    assert f"{batch}:2: " in capsys.readouterr().err
+
+
+def test_a_folder_that_is_no_bundle_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["ask", "--bundle", str(tmp_path), "piano"]) == 2
+    assert capsys.readouterr().err == (
+        f"ralph: {tmp_path} is no bundle: it has no manifest.json; `doit build` makes one\n"
+    )
+
+
+@pytest.mark.parametrize("value", ["near", "-1", "nan"])
+def test_a_wrong_distance_names_its_variable(
+    bundle: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv("RAG_MAX_DISTANCE", value)
+    assert main(["ask", "--bundle", str(bundle), "piano"]) == 2
+    assert "RAG_MAX_DISTANCE: " in capsys.readouterr().err
