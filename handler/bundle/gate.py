@@ -50,10 +50,14 @@ class Gate:
         """The verdict on what a search found."""
         if self.max_distance is not None:
             return self._judge_distance(evidence, self.max_distance)
-        score = evidence.cosine + self.coverage_weight * evidence.coverage
+        score = self.score(evidence)
         accepted = score >= self.threshold
         side = "at least" if accepted else "below"
         return Verdict(accepted, f"{score:.3f}, {side} {self.threshold:.3f}")
+
+    def score(self, evidence: Evidence) -> float:
+        """What is compared with the threshold."""
+        return evidence.cosine + self.coverage_weight * evidence.coverage
 
     def _judge_distance(self, evidence: Evidence, max_distance: float) -> Verdict:
         distance = max(0.0, 2 - 2 * evidence.cosine) ** 0.5
@@ -74,3 +78,6 @@ class Gate:
             return cls(**table)
         except TypeError as error:
             raise BundleError(f"gate: {error}") from None
+
+
+DEFAULT_GATE = Gate(threshold=0.78, coverage_weight=0.4)

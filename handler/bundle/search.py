@@ -87,6 +87,13 @@ def search(
     )
 
 
+def find_evidence(index: Index, encoder: QueryEncoder, question: str) -> Evidence:
+    """What the gate is shown when the question is asked of the whole index."""
+    postings = [index.postings[phrase] for phrase in query_phrases(question)]
+    legs = _legs(index, _checked(encoder.embed_query(question), index), postings, None)
+    return _evidence(index, legs, postings)
+
+
 def _checked(query: Vector, index: Index) -> Vector:
     """The query's vector, when it can be compared with the index's: a wrong one would only find nonsense."""
     dim = index.vectors.shape[1]
