@@ -1,4 +1,4 @@
-"""Checks exported URLs against what two real sites publish: `python -m benchmarks.urls --corpora DIR --data DIR`.
+"""Exported URLs against what two real sites publish: python -m benchmarks.urls --corpora DIR --data DIR.
 
 til (Docusaurus) against the routes of its own build, in DIR/til_queries/urls.tsv; dw-posts (WordPress)
 against the permalinks in its files, on the address where that site lives today.

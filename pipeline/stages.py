@@ -22,12 +22,12 @@ from handler.bundle.types import Chunk
 from handler.bundle.verify import verify
 from pipeline.calibrate import calibrate
 from pipeline.chunk import MAX_CHARS, OVERLAP_CHARS, chunk_pages, read_chunks, write_chunks
-from pipeline.curate import curate
+from pipeline.curate import curate, format_curation
 from pipeline.embed import embed_chunks, write_vectors
 from pipeline.evaluate import evaluate, format_evaluation, read_evaluation, write_evaluation
 from pipeline.export import export
 from pipeline.export.pages import format_report, read_pages, read_report, write_export
-from pipeline.fetch import default_cache
+from pipeline.fetch import HUB
 from pipeline.gather import ExportedSite, gather, read_gathered, write_gathered
 from pipeline.graph import Graph
 from pipeline.index import write_index
@@ -66,7 +66,7 @@ def report_export(settings: BuildSettings, graph: Graph) -> None:
 
 def curate_site(settings: BuildSettings, site: Site) -> None:
     """build/pages/SITE/ -> sites/SITE/, for a person to edit."""
-    print(curate(site, Layout(settings.build).pages(site.name).parent, settings.sites))
+    print(format_curation(site, curate(site, Layout(settings.build).pages(site.name).parent, settings.sites)))
 
 
 def gather_sites(settings: BuildSettings, graph: Graph) -> None:
@@ -86,10 +86,10 @@ def make_model(settings: BuildSettings) -> None:
     """Weights from a cache or a public source -> build/model/."""
     build_model(
         Layout(settings.build).model_folder,
-        settings.models_cache or default_cache(),
         settings.model,
         settings.query_instruction,
-        hub=settings.hub,
+        cache=settings.models_cache,
+        hub=settings.hub or HUB,
         say=lambda line: print(f"  {line}"),
     )
 

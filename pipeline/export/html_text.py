@@ -18,7 +18,8 @@ _FURNITURE_ROLES = frozenset(("navigation", "banner", "contentinfo", "search", "
 _BANNER = re.compile(
     r"(?:^|[-_ ])(?:cookies?|consent|gdpr|cookie(?:bar|banner|notice|law)|breadcrumbs?"
     r"|skip-?(?:link|nav|to-content)\w*|share|sharing|social-?links|newsletter|subscribe"
-    r"|site-?(?:header|footer|nav)|navbar|sidebar|toc|table-of-contents|related-posts|pagination|pager)(?:$|[-_ ])",
+    r"|site-?(?:header|footer|nav)|navbar|sidebar|toc|table-of-contents|related-posts"
+    r"|pagination|pager)(?:$|[-_ ])",
     re.I,
 )
 _PERMALINK_CLASSES = frozenset(

@@ -5,19 +5,42 @@ from __future__ import annotations
 import hashlib
 import json
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import yaml
 
-from pipeline.export.types import Export
+from pipeline.export.types import Exclusion, Export, ExportWarning
 from pipeline.page import Page
 from pipeline.site import SiteError
 
 _KEYS = ("url", "title", "collection", "path", "description", "anchor_style", "sha256")
 # Most file systems allow 255 bytes a name; this leaves room for suffixes.
 _MAX_NAME_BYTES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class PageEntry:
+    """A page as the report lists it. `file` is relative to the site's folder of pages."""
+
+    path: str
+    url: str
+    title: str
+    file: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The account of one site's export: what went in, what came out, and what was left out and why."""
+
+    site: str
+    n_pages_in: int
+    n_pages_out: int
+    pages: tuple[PageEntry, ...]
+    exclusions: tuple[Exclusion, ...]
+    warnings: tuple[ExportWarning, ...]
 
 
 def write_export(export: Export, pages_dir: Path) -> None:
@@ -28,10 +51,10 @@ def write_export(export: Export, pages_dir: Path) -> None:
     folder = pages_dir / export.site
     files = page_files(page.path for page in export.pages)
     for page in export.pages:
-        write_if_changed(folder / files[page.path], page_text(page).encode("utf-8"))
+        _write_if_changed(folder / files[page.path], page_text(page).encode("utf-8"))
     _remove_others(folder, {folder / file for file in files.values()})
-    report = json.dumps(make_report(export, files), ensure_ascii=False, indent=1) + "\n"
-    write_if_changed(report_path(pages_dir, export.site), report.encode("utf-8"))
+    report = json.dumps(asdict(make_report(export)), ensure_ascii=False, indent=1) + "\n"
+    _write_if_changed(pages_dir / f"{export.site}.json", report.encode("utf-8"))
 
 
 def read_pages(pages_dir: Path, site_name: str) -> list[Page]:
@@ -39,56 +62,53 @@ def read_pages(pages_dir: Path, site_name: str) -> list[Page]:
 
     Raises SiteError when the site was not exported, or a file of the export is missing or damaged.
     """
-    report = read_report(pages_dir, site_name)
-    return [_read_page(pages_dir / site_name / entry["file"], site_name) for entry in report["pages"]]
+    report = read_report(pages_dir / f"{site_name}.json")
+    return [_read_page(pages_dir / site_name / entry.file, site_name) for entry in report.pages]
 
 
-def read_report(pages_dir: Path, site_name: str) -> dict[str, Any]:
-    """The report of a site's export. Raises SiteError when there is none."""
-    path = report_path(pages_dir, site_name)
+def read_report(path: Path) -> Report:
+    """The report that write_export wrote. Raises SiteError when it is missing or damaged."""
     try:
-        report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        table = json.loads(path.read_text(encoding="utf-8"))
+        return Report(
+            site=table["site"],
+            n_pages_in=table["n_pages_in"],
+            n_pages_out=table["n_pages_out"],
+            pages=tuple(PageEntry(**entry) for entry in table["pages"]),
+            exclusions=tuple(Exclusion(**entry) for entry in table["exclusions"]),
+            warnings=tuple(ExportWarning(**entry) for entry in table["warnings"]),
+        )
     except FileNotFoundError:
-        raise SiteError(f"{path}: not found; run `doit export:{site_name}` first") from None
-    except ValueError as error:
-        raise SiteError(f"{path}: damaged ({error}); delete it and run `doit export:{site_name}`") from None
-    return report
+        raise SiteError(f"{path}: not found; run `doit export:{path.stem}` first") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise SiteError(f"{path}: damaged ({error}); delete it, then `doit export:{path.stem}`") from None
 
 
-def report_path(pages_dir: Path, site_name: str) -> Path:
-    """Where the report of a site's export lies."""
-    return pages_dir / f"{site_name}.json"
+def make_report(export: Export) -> Report:
+    """The account of an export."""
+    files = page_files(page.path for page in export.pages)
+    return Report(
+        site=export.site,
+        n_pages_in=export.n_pages_in,
+        n_pages_out=len(export.pages),
+        pages=tuple(PageEntry(p.path, p.url, p.title, files[p.path], p.sha256) for p in export.pages),
+        exclusions=export.exclusions,
+        warnings=export.warnings,
+    )
 
 
-def make_report(export: Export, files: Mapping[str, str]) -> dict[str, Any]:
-    """An export's account as JSON has it: counts, pages, exclusions with reasons, warnings with lines."""
-    return {
-        "site": export.site,
-        "n_pages_in": export.n_pages_in,
-        "n_pages_out": len(export.pages),
-        "pages": [
-            {"path": p.path, "url": p.url, "title": p.title, "file": files[p.path], "sha256": p.sha256}
-            for p in export.pages
-        ],
-        "exclusions": [{"path": e.path, "reason": e.reason} for e in export.exclusions],
-        "warnings": [{"path": w.path, "line": w.line, "message": w.message} for w in export.warnings],
-    }
-
-
-def format_report(report: Mapping[str, Any], max_files: int = 20) -> str:
+def format_report(report: Report) -> str:
     """A report as a person reads it: counts, then what is left out by reason, then warnings."""
-    lines = [f"{report['site']}: {report['n_pages_in']} pages in, {report['n_pages_out']} out"]
+    lines = [f"{report.site}: {report.n_pages_in} pages in, {report.n_pages_out} out"]
     by_reason: dict[str, list[str]] = {}
-    for exclusion in report["exclusions"]:
-        by_reason.setdefault(exclusion["reason"], []).append(exclusion["path"])
+    for exclusion in report.exclusions:
+        by_reason.setdefault(exclusion.reason, []).append(exclusion.path)
     for reason, paths in sorted(by_reason.items()):
         lines.append(f"  left out, {reason}: {len(paths)}")
-        lines += [f"    {path}" for path in paths[:max_files]]
-        if len(paths) > max_files:
-            lines.append(f"    … and {len(paths) - max_files} more, in {report['site']}.json")
-    for warning in report["warnings"]:
-        line = f":{warning['line']}" if warning["line"] else ""
-        lines.append(f"  warning: {warning['path']}{line}: {warning['message']}")
+        lines += [f"    {path}" for path in paths]
+    for warning in report.warnings:
+        line = f":{warning.line}" if warning.line else ""
+        lines.append(f"  warning: {warning.path}{line}: {warning.message}")
     return "\n".join(lines)
 
 
@@ -117,13 +137,11 @@ def page_text(page: Page) -> str:
     return f"---\n{block}---\n\n{page.body}"
 
 
-def write_if_changed(path: Path, data: bytes) -> bool:
-    """Write data unless the file holds it already; whether it was written."""
+def _write_if_changed(path: Path, data: bytes) -> None:
     if path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data:
-        return False
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
-    return True
 
 
 def _read_page(path: Path, site_name: str) -> Page:
