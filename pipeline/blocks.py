@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -74,9 +75,12 @@ class Block:
     headings: tuple[Heading, ...] = ()
 
 
+_WORD = regex.compile(r"\w")
+
+
 def has_words(text: str) -> bool:
     """Whether there is anything in the text that could be looked for."""
-    return regex.search(r"\w", text) is not None
+    return _WORD.search(text) is not None
 
 
 def parse_blocks(body: str) -> Iterator[Block]:
@@ -155,7 +159,7 @@ class _Slab:
             if token.map is None or token.map[0] >= end:
                 continue
             first, last = max(token.map[0], cursor), min(token.map[1], end)
-            if has_words(self._slice(cursor, first)):  # link definitions leave no token
+            if cursor < first and has_words(self._slice(cursor, first)):  # link definitions leave no token
                 blocks.append(self._plain_lines(cursor, first))
             elif not blocks:
                 first = cursor  # a list item's mark on a line of its own
@@ -264,10 +268,10 @@ def _text_of(tokens: Sequence[Token]) -> str:
 
 _HTML_HEADING = regex.compile(r"(?is)<h([1-6])\b([^>]*)>(.*?)</h\1\s*>")
 _HTML_ID = regex.compile(r"""(?i)\bid\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
-_HTML_TABLE = regex.compile(
-    r"(?is)(?P<head>\s*<table\b.*?(?:</thead\s*>|(?=<tr\b)(?:<tr\b(?:(?!</tr).)*?<th\b.*?</tr\s*>)?))"
-    r"(?P<rows>.*?)(?P<tail>(?:\s*</tbody\s*>)?\s*</table\s*>\s*)"
-)
+_HTML_TABLE = regex.compile(r"(?is)\s*<table\b.*?</table\s*>\s*")
+_HTML_TABLE_HEAD = regex.compile(r"(?is).*?</thead\s*>|(?:(?!</tr).)*<th\b.*?</tr\s*>|.*?(?=<tr\b)")
+_HTML_TABLE_TAIL = regex.compile(r"(?is)(?:</tbody\s*>\s*)?</table\s*>\s*$")
+_HTML_ROW = regex.compile(r"(?is).+?</tr\s*>|.+$")
 _VERBATIM_HTML = regex.compile(r"(?i)\s*<(?:!--|pre\b|script\b|style\b|textarea\b)")
 
 
@@ -276,7 +280,7 @@ def _html_blocks(text: str, gap: str) -> list[Block]:
     blocks: list[Block] = []
     headings = [] if _VERBATIM_HTML.match(text) else list(_HTML_HEADING.finditer(text))
     borders = [0, *(position for match in headings for position in match.span()), len(text)]
-    for i, (start, end) in enumerate(zip(borders, borders[1:], strict=False)):
+    for i, (start, end) in enumerate(itertools.pairwise(borders)):
         part = text[start:end].strip("\n")
         if i % 2:
             blocks.append(Block("heading", part, gap, headings=(_html_heading(headings[i // 2]),)))
@@ -296,12 +300,13 @@ def _html_heading(match: regex.Match[str]) -> Heading:
 
 
 def _html_block(text: str, gap: str) -> Block:
-    table = _HTML_TABLE.fullmatch(text)
-    if table is None:
+    tail = _HTML_TABLE_TAIL.search(text)
+    head = _HTML_TABLE_HEAD.match(text)
+    if tail is None or head is None or not _HTML_TABLE.fullmatch(text):
         return Block("lines", text, gap, frame=Frame("", tuple(text.split("\n")), ""))
-    rows = regex.findall(r"(?is).+?</tr\s*>\s*|.+$", table["rows"])
-    head, tail = table["head"].strip("\n"), table["tail"].strip("\n")
-    return Block("framed", text, gap, frame=Frame(head, tuple(row.strip("\n") for row in rows), tail))
+    rows = _HTML_ROW.findall(text, head.end(), tail.start())
+    frame = Frame(head[0].strip(), tuple(row.strip() for row in rows), tail[0].strip())
+    return Block("framed", text, gap, frame=frame)
 
 
 _MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -44,6 +43,8 @@ def chunk_page(
     drafts: list[_Draft] = []
     for section in _sections(page):
         drafts.extend(_pack_section(section, limit, overlap_chars))
+    # Nothing is lost with what has no words; but a page of emoji alone is a page.
+    drafts = [draft for draft in drafts if has_words(draft.text)] or drafts[:1]
     drafts = _without_fragments(drafts, limit)
     texts = _with_overlap(drafts, limit, overlap_chars)
     return [
@@ -76,7 +77,7 @@ def write_chunks(chunks: Iterable[Chunk], path: Path) -> None:
     with partial.open("w", encoding="utf-8", newline="\n") as file:
         for chunk in ordered:
             file.write(json.dumps(asdict(chunk), ensure_ascii=False) + "\n")
-    os.replace(partial, path)
+    partial.replace(path)
 
 
 def read_chunks(path: Path) -> list[Chunk]:
@@ -160,9 +161,7 @@ def _pack_section(section: _Section, limit: _Limit, overlap_chars: int) -> list[
     cap = limit.max_chars - spare
     if len(_join(section.blocks)) > cap:
         cap = limit.max_chars - max(overlap_chars, spare) - len("\n\n")
-    groups = [group for group in _fitting(section.blocks, cap, section.heading, limit) if has_words(_join(group))]
-    if not groups:  # a page of emoji alone is a page
-        groups = [group for group in _fitting(section.blocks, cap, section.heading, limit) if _join(group).strip()]
+    groups = list(_fitting(section.blocks, cap, section.heading, limit))
     return [
         _Draft(
             heading=section.heading,
@@ -203,7 +202,7 @@ def _pack(blocks: Iterable[Block], cap: int) -> Iterator[list[Block]]:
             continue
         # A heading stays with what it heads, if it leaves some room for that.
         only_headings = size <= cap // 2 and all(other.kind == "heading" for other in group)
-        if len(block.text) > cap and room >= cap // 3 or only_headings:
+        if only_headings or (len(block.text) > cap and room >= cap // 3):
             parts = split_block(block, room, cap)
             if len(parts[0].text) <= room or parts[0].children or block.children:
                 queue.extendleft(reversed(parts))
@@ -226,11 +225,11 @@ def _final_prose(blocks: Sequence[Block], n_chars: int) -> str:
     """The end of a group as far as it is prose, and long enough to take an overlap from."""
     prose: list[Block] = []
     size = 0
-    for block in reversed([leaf for block in blocks for leaf in _leaves(block)]):
-        if block.kind != "prose" or size > n_chars:
+    for leaf in reversed([leaf for block in blocks for leaf in _leaves(block)]):
+        if leaf.kind != "prose" or size > n_chars:
             break
-        prose.insert(0, block)
-        size += len(block.text)
+        prose.insert(0, leaf)
+        size += len(leaf.text)
     return _join(prose)
 
 

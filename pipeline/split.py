@@ -9,12 +9,12 @@ import regex
 
 from pipeline.blocks import Block, Frame
 
-# Searched from the right ((?r)). A sentence ends in a mark and white space; in Chinese and Japanese in the
-# mark alone.
-_SENTENCE_END = regex.compile(
-    r"""(?r)(?<=[.!?…]["'”’»)\]*_`]*)\s+|(?<=[。！？｡][」』）”’]*)(?<!\s)(?=[^\s」』）”’])"""
-)
-_SPACE = regex.compile(r"(?r)\s+")
+# A sentence ends in a mark and white space; in Chinese and Japanese in the mark alone.
+_AFTER_SENTENCE = r"""(?<=[.!?…]["'”’»)\]*_`]*)\s+|(?<=[。！？｡][」』）”’]*)(?<!\s)(?=[^\s」』）”’])"""
+_LAST_SENTENCE_END = regex.compile(rf"(?r){_AFTER_SENTENCE}")
+_LAST_SPACE = regex.compile(r"(?r)\s+")
+_LINE_OR_SENTENCE_END = regex.compile(rf"\n\s*|{_AFTER_SENTENCE}")
+_SPACE = regex.compile(r"\s+")
 _GRAPHEME = regex.compile(r"\X")
 _EXTENDER = regex.compile(r"[\p{Grapheme_Cluster_Break=Extend}\p{Grapheme_Cluster_Break=SpacingMark}\u200d]")
 
@@ -86,12 +86,12 @@ def _last_border(text: str, start: int, limit: int, indent: int) -> int:
     """The best place, at most `limit` characters after `start`, to end a piece."""
     window = text[start : start + limit + 1]
     half = max(limit // 2, indent + 1)
-    if match := _SENTENCE_END.search(window, half):
+    if match := _LAST_SENTENCE_END.search(window, half):
         return start + match.start()
     newline = window.rfind("\n", half)
     if newline > 0:
         return start + newline
-    if match := _SPACE.search(window, indent + 1):
+    if match := _LAST_SPACE.search(window, indent + 1):
         return start + match.start()
     if window.isascii():
         return start + limit
@@ -130,9 +130,7 @@ def tail_of(text: str, n_chars: int) -> str:
     if len(text) <= n_chars:
         return text
     start = len(text) - n_chars
-    borders = [match.end() for match in regex.finditer(r"(?<=[.!?…。！？].*?)\s+|\n", text, pos=start - 1)]
-    early = [border for border in borders if start <= border <= start + n_chars // 2]
-    if early:
-        return text[early[0] :]
-    space = regex.search(r"\s+", text, pos=start - 1)
-    return text[space.end() :] if space else ""
+    border = _LINE_OR_SENTENCE_END.search(text, start - 1)
+    if border is None or border.end() > start + n_chars // 2:  # too little would be left
+        border = _SPACE.search(text, start - 1) or border
+    return text[border.end() :] if border else ""
