@@ -43,6 +43,8 @@ COLLECTIONS = SETTINGS.sites / "collections.toml"
 PAGES = [BUILD.pages(name) for name in GRAPH.sites]
 CHUNKS = [BUILD.chunks(name) for name in GRAPH.sites]
 MODEL = [BUILD.model_spec, BUILD.model, BUILD.tokenizer]
+# A stage depends on its code too: after an update, the next build does again what may come out differently.
+CODE = code_files("pipeline", "handler/bundle", "requirements")
 QUESTIONS = [site.questions for site in GRAPH.sites.values() if site.questions.exists()]
 
 
@@ -63,13 +65,12 @@ def stage(name: str, *args: object) -> Callable[[], TaskFailed | None]:
 
 def task_export() -> Iterator[dict[str, Any]]:
     """Write the public pages of every site as markdown, and list what was left out and why"""
-    code = code_files("pipeline/export")
     for site in GRAPH.sites.values():
         yield {
             "name": site.name,
             "doc": f"write the public pages of {site.name}",
             "actions": [stage("export_site", site)],
-            "file_dep": [*source_files(site), COLLECTIONS, *code],
+            "file_dep": [*source_files(site), COLLECTIONS, *CODE],
             "targets": [BUILD.pages(site.name)],
             "uptodate": [run_once, config_changed({"source": site.source})],
             "clean": True,
@@ -98,7 +99,7 @@ def task_gather() -> dict[str, Any]:
     """Choose the sites of the bundle; stop when one of them vanished or lost half of its pages"""
     return {
         "actions": [stage("gather_sites", GRAPH)],
-        "file_dep": [*PAGES, COLLECTIONS, *code_files("pipeline/gather.py")],
+        "file_dep": [*PAGES, COLLECTIONS, *CODE],
         "targets": [BUILD.gathered],
         "uptodate": [
             config_changed(
@@ -116,7 +117,7 @@ def task_model() -> dict[str, Any]:
     """Fetch the embedding model's weights and build its graph"""
     return {
         "actions": [stage("make_model")],
-        "file_dep": code_files("pipeline/model.py", "pipeline/models.toml", "pipeline/bert.py"),
+        "file_dep": code_files("pipeline/model.py", "pipeline/models.toml", "pipeline/bert.py", "requirements"),
         "targets": MODEL,
         "uptodate": [
             run_once,
@@ -128,15 +129,12 @@ def task_model() -> dict[str, Any]:
 
 def task_chunk() -> Iterator[dict[str, Any]]:
     """Cut every page into chunks that the model can read"""
-    code = code_files(
-        "pipeline/chunk.py", "pipeline/blocks.py", "pipeline/anchors.py", "handler/bundle/passage.py"
-    )
     for name in GRAPH.sites:
         yield {
             "name": name,
             "doc": f"cut the pages of {name} into chunks",
             "actions": [stage("chunk_site", name)],
-            "file_dep": [BUILD.pages(name), *MODEL, *code],
+            "file_dep": [BUILD.pages(name), *MODEL, *CODE],
             "targets": [BUILD.chunks(name)],
             "clean": True,
         }
@@ -146,7 +144,7 @@ def task_embed() -> dict[str, Any]:
     """Embed the chunks that are new or changed"""
     return {
         "actions": [stage("embed")],
-        "file_dep": [BUILD.gathered, *CHUNKS, *MODEL],
+        "file_dep": [BUILD.gathered, *CHUNKS, *MODEL, *CODE],
         "targets": [BUILD.vectors],
         "clean": [stage("remove_vectors")],
     }
@@ -161,7 +159,7 @@ def task_index() -> dict[str, Any]:
             *CHUNKS,
             BUILD.vectors,
             *MODEL,
-            *code_files("pipeline/index.py", "handler/bundle"),
+            *CODE,
         ],
         "targets": [BUILD.database],
         "clean": True,
@@ -176,7 +174,7 @@ def task_calibrate() -> dict[str, Any]:
             BUILD.database,
             *MODEL,
             *QUESTIONS,
-            *code_files("pipeline/calibrate.py", "pipeline/offtopic.jsonl"),
+            *CODE,
         ],
         "targets": [BUILD.gate],
         "clean": True,
@@ -187,7 +185,7 @@ def task_measure() -> dict[str, Any]:
     """Measure retrieval and refusal on the sites' questions"""
     return {
         "actions": [stage("measure", GRAPH)],
-        "file_dep": [BUILD.database, BUILD.gate, *QUESTIONS, *code_files("pipeline/evaluate.py")],
+        "file_dep": [BUILD.database, BUILD.gate, *QUESTIONS, *CODE],
         "targets": [BUILD.evaluation],
         "clean": True,
     }

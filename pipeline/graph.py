@@ -50,18 +50,10 @@ def source_files(site: Site) -> list[str]:
 
 
 def code_files(*names: str) -> list[str]:
-    """The program's own files among `names`, folders standing for the modules in them.
-
-    A stage depends on its code too: after an update, the next build does again what would come out
-    differently.
-    """
+    """The program's own files among `names`, a folder standing for all that is in it, sorted."""
     paths = [ROOT / name for name in names]
-    return sorted(
-        str(file)
-        for path in paths
-        for file in (path.rglob("*") if path.is_dir() else [path])
-        if file.suffix in {".py", ".sql", ".toml", ".jsonl"}
-    )
+    files = [file for path in paths for file in (path.rglob("*") if path.is_dir() else [path])]
+    return sorted(str(file) for file in files if file.suffix in {".py", ".sql", ".toml", ".jsonl", ".txt"})
 
 
 def _walk(root: Path) -> Iterable[str]:
