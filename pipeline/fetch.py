@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,10 +32,8 @@ class FetchedModel:
     source: str
 
 
-def default_cache(environ: Mapping[str, str]) -> Path:
-    """The folder that keeps models between builds: RALPH_MODELS, or a place below the user's cache folder."""
-    if chosen := environ.get("RALPH_MODELS"):
-        return Path(chosen).expanduser()
+def default_cache() -> Path:
+    """Where models are kept between builds unless RALPH_MODELS says otherwise: the user's cache folder."""
     return platformdirs.user_cache_path("ralph", appauthor=False) / "models"
 
 

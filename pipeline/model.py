@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from tokenizers import Tokenizer
 
@@ -33,28 +33,6 @@ class EmbeddingModel:
     sources: tuple[Source, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSettings:
-    """What a person may choose: the model (None: the first obtainable), its query prefix (None: its own),
-    the folder that keeps downloads, and the address of the Hugging Face hub.
-    """
-
-    cache: Path
-    name: str | None = None
-    query_prefix: str | None = None
-    hub: str = HUB
-
-    @classmethod
-    def from_environ(cls, environ: Mapping[str, str]) -> Self:
-        """From EMBED_MODEL, EMBED_QUERY_INSTRUCTION (may be empty: no prefix), RALPH_MODELS, HF_ENDPOINT."""
-        return cls(
-            cache=default_cache(environ),
-            name=environ.get("EMBED_MODEL") or None,
-            query_prefix=environ.get("EMBED_QUERY_INSTRUCTION"),
-            hub=environ.get("HF_ENDPOINT") or HUB,
-        )
-
-
 def load_models(path: Path = MODELS_TOML) -> dict[str, EmbeddingModel]:
     """The known models by name, the preferred one first."""
     return {name: _model(name, table) for name, table in tomllib.loads(path.read_text("utf-8")).items()}
@@ -62,19 +40,26 @@ def load_models(path: Path = MODELS_TOML) -> dict[str, EmbeddingModel]:
 
 def build_model(
     out_dir: Path,
-    settings: ModelSettings,
+    name: str | None = None,
+    query_prefix: str | None = None,
+    *,
+    cache: Path | None = None,
+    hub: str = HUB,
     models: Mapping[str, EmbeddingModel] | None = None,
     say: Callable[[str], None] = print,
 ) -> ModelSpec:
     """Fetches the model and writes model.onnx, tokenizer.json and model.json; returns its spec.
 
-    A model asked for by name is used or SiteError raised; else the first obtainable one is used, and
-    `say` tells which and why. Same weights, same bytes.
+    A model asked for by `name` is used or SiteError raised; else the first obtainable one of `models` is
+    used, and `say` tells which and why. `query_prefix`, unless None, takes the place of the model's own.
+    `cache` and `hub` are as fetch_model has them. Same weights, same bytes.
     """
-    model, files = _obtain(load_models() if models is None else models, settings, say)
-    spec = model.spec
-    if settings.query_prefix is not None:
-        spec = replace(spec, query_prefix=settings.query_prefix)
+    known = load_models() if models is None else models
+    if name is not None and name not in known:
+        raise SiteError(f"EMBED_MODEL: {name!r} is none of {', '.join(known)}")
+    wanted = list(known.values()) if name is None else [known[name]]
+    model, files = _first_obtainable(wanted, cache or default_cache(), hub, say)
+    spec = model.spec if query_prefix is None else replace(model.spec, query_prefix=query_prefix)
     return write_model(out_dir, read_weights(files.weights), model.bert, files.tokenizer, spec)
 
 
@@ -99,18 +84,14 @@ def read_spec(folder: Path) -> ModelSpec:
     return ModelSpec.from_dict(json.loads((folder / SPEC_FILE).read_text("utf-8")))
 
 
-def _obtain(
-    models: Mapping[str, EmbeddingModel], settings: ModelSettings, say: Callable[[str], None]
+def _first_obtainable(
+    models: Sequence[EmbeddingModel], cache: Path, hub: str, say: Callable[[str], None]
 ) -> tuple[EmbeddingModel, FetchedModel]:
-    if settings.name is not None and settings.name not in models:
-        raise SiteError(f"EMBED_MODEL: {settings.name!r} is none of {', '.join(models)}")
     failures: list[str] = []
-    for name in models if settings.name is None else [settings.name]:
-        model = models[name]
+    for model in models:
+        name = model.spec.name
         try:
-            files = fetch_model(
-                name, model.weights, model.tokenizer, model.sources, settings.cache, settings.hub
-            )
+            files = fetch_model(name, model.weights, model.tokenizer, model.sources, cache, hub)
         except SiteError as error:
             failures.append(str(error))
             continue
