@@ -69,7 +69,7 @@ def describe_site(options: argparse.Namespace, collections: Mapping[str, Collect
     if options.collection not in collections:
         listed = "; ".join(f"{c.name} ({c.title})" for c in collections.values()) or "none yet"
         raise SiteError(
-            f"{options.collection or 'no collection'}: name one of the collections with --collection: {listed}. "
+            f"{options.collection or 'no collection'}: name one with --collection: {listed}. "
             f"{options.sites / 'collections.toml'} is the closed set"
         )
     name = options.name or _default_name(source)

@@ -69,7 +69,8 @@ def code_spans(text: str) -> list[Span]:
         if kind == "\\":
             continue
         if kind not in ("`", "~"):
-            if not _in_list(text, start):
+            indent = _indent(text, position)
+            if indent - _item_offset(text, start, indent) >= 4:
                 end_of_block = _search(_NOT_INDENTED, text, position).start()
                 spans.append((position, end_of_block))
                 position = end_of_block
@@ -101,8 +102,26 @@ def _fence_end(text: str, token: re.Match[str]) -> int | None:
     line_end = text.find("\n", token.end())
     if run[0] == "`" and "`" in text[token.end() : line_end if line_end >= 0 else len(text)]:
         return None
-    closing = _closing_fence(run).search(text, token.end())
-    return closing.end() if closing else len(text)
+    prefix = text[line_start : token.start()].expandtabs(4)
+    offset = len(prefix) if prefix.strip(" >") else _item_offset(text, line_start - 1, len(prefix))
+    if not prefix.strip() and len(prefix) - offset >= 4:
+        return None
+    end = len(text)
+    if offset and line_end >= 0:  # the end of its list item is the end of the block, closed or not
+        end = _search(_outside_item(min(offset, 4)), text, line_end + 1).start()
+    closing = _closing_fence(run).search(text, token.end(), end)
+    end = closing.end() if closing else end
+    return max(end, token.end())
+
+
+@lru_cache(maxsize=8)
+def _outside_item(offset: int) -> re.Pattern[str]:
+    return re.compile(rf"^(?! {{{offset}}}| {{0,3}}\t|[ \t>]*\r?$)|\Z", re.M)
+
+
+def _indent(text: str, line_start: int) -> int:
+    line = text[line_start : line_start + 80].expandtabs(4)
+    return len(line) - len(line.lstrip(" "))
 
 
 @lru_cache(maxsize=64)
@@ -115,20 +134,20 @@ def _run(n_ticks: int) -> re.Pattern[str]:
     return re.compile(rf"(?<!`)`{{{n_ticks}}}(?!`)")
 
 
-def _in_list(text: str, start: int) -> bool:
-    """Whether an indented line after `start` continues a list item rather than being code."""
-    end = start
+def _item_offset(text: str, end: int, indent: int) -> int:
+    """The content column of the list item that a line indented by `indent` after `end` belongs to, or 0."""
     for _ in range(_LIST_LOOKBACK_LINES):
         if end <= 0:
-            return False
+            return 0
         line_start = text.rfind("\n", 0, end) + 1
-        line = text[line_start : min(end, line_start + 200)]
-        if _LIST_ITEM.match(line):
-            return True
-        if line.strip() and not line.startswith(("    ", "\t")):
-            return False
+        line = text[line_start : min(end, line_start + 200)].expandtabs(4)
+        item = _LIST_ITEM.match(line)
+        if item and (offset := len(item[0]) + 1) <= indent:
+            return offset
+        if not item and line[:1].strip():
+            return 0
         end = line_start - 1
-    return True
+    return min(indent, 2)  # a list too long to look through
 
 
 def _search(pattern: re.Pattern[str], text: str, start: int) -> re.Match[str]:
