@@ -94,11 +94,7 @@ _STEPS = (40, 100, 200, 400, 800, 1200, MAX_CHARS + 1)
 
 
 def missing_words(body: str, chunks: Sequence[Chunk]) -> list[str]:
-    """The words of a body that do not stand in its chunks in the same order.
-
-    A word longer than a chunk may be spread over several, whose texts are then looked at without a break.
-    """
-    spread = "".join(chunk.text for chunk in chunks)
+    """The words of a body that do not stand in its chunks in the same order."""
     words = _WORD.findall("\n".join(chunk.text for chunk in chunks))
     missing = []
     position = 0
@@ -106,9 +102,21 @@ def missing_words(body: str, chunks: Sequence[Chunk]) -> list[str]:
         try:
             position = words.index(word, position) + 1
         except ValueError:
-            if word not in spread:
+            if len(word) < _ENDLESS_CHARS or not _is_spread(word, words[position:]):
                 missing.append(word)
     return missing
+
+
+# A word this long may be longer than a chunk's tokens allow, and is then spread over several.
+_ENDLESS_CHARS = 60
+
+
+def _is_spread(word: str, words: Sequence[str]) -> bool:
+    """Whether the word is made up of some of the words, in order (between them stand fences and headers)."""
+    reached = {0}
+    for part in words:
+        reached |= {end + len(part) for end in reached if word.startswith(part, end)}
+    return len(word) in reached
 
 
 def summary(counts: Counter[str]) -> str:

@@ -44,6 +44,7 @@ def chunk_page(
     for section in _sections(page):
         drafts.extend(_pack_section(section, limit, overlap_chars))
     # Nothing is lost with what has no words; but a page of emoji alone is a page.
+    drafts = [draft for draft in drafts if draft.text.strip()]
     drafts = [draft for draft in drafts if has_words(draft.text)] or drafts[:1]
     drafts = _without_fragments(drafts, limit)
     texts = _with_overlap(drafts, limit, overlap_chars)

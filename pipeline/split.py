@@ -1,4 +1,4 @@
-"""Taking a block apart: between children, between rows, at sentences, at spaces, at graphemes."""
+"""Taking a block apart: between its children or rows, its sentences, its words, its graphemes."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ _LINE_OR_SENTENCE_END = regex.compile(rf"\n\s*|{_AFTER_SENTENCE}")
 _SPACE = regex.compile(r"\s+")
 _GRAPHEME = regex.compile(r"\X")
 _EXTENDER = regex.compile(r"[\p{Grapheme_Cluster_Break=Extend}\p{Grapheme_Cluster_Break=SpacingMark}\u200d]")
+# Where a word begins or ends and no grapheme goes on; a joiner is none of a word's letters.
+_LAST_WORD_BORDER = regex.compile(rf"(?r)(?:(?<=\w)(?=\W)|(?<=\W)(?=\w))(?<!\u200d)(?!{_EXTENDER.pattern})")
 
 
 def split_block(block: Block, room: int, cap: int) -> list[Block]:
@@ -65,8 +67,8 @@ def cut_text(text: str, room: int, cap: int) -> Iterator[tuple[str, str]]:
     """Text in pieces of at most `cap` characters (the first: `room`), each with the gap before it.
 
     A piece ends after a sentence or a line where one ends in its second half, else at white space, else
-    between graphemes; inside a grapheme only when that alone is longer than the piece may be. Gaps and
-    pieces joined are the text, but for runs of white space as long as a piece.
+    between words, else between graphemes; inside a grapheme only when that alone is longer than the piece
+    may be. Gaps and pieces joined are the text, but for runs of white space as long as a piece.
     """
     start, limit, gap = 0, room, ""
     while len(text) - start > limit:
@@ -92,6 +94,8 @@ def _last_border(text: str, start: int, limit: int, indent: int) -> int:
     if newline > 0:
         return start + newline
     if match := _LAST_SPACE.search(window, indent + 1):
+        return start + match.start()
+    if match := _LAST_WORD_BORDER.search(window, indent + 1):
         return start + match.start()
     if window.isascii():
         return start + limit
