@@ -13,7 +13,7 @@ demo: .venv/.build ## Set up, build the bundle of sites/, answer one question fr
 	@.venv/bin/doit build
 	@printf '\n$$ ralph ask "%s"\n' "$(Q)"
 	@.venv/bin/ralph ask "$(Q)"
-	@printf '\n%s\n' "Next: make demo Q='your question'" \
+	@printf '%s\n' "" "Next: make demo Q='your question'" \
 		"      .venv/bin/ralph add ~/path/of/your/site    shows what would be published, then adds it" \
 		"      .venv/bin/ralph search --explain 'words'   shows why each hit was found" \
 		"      .venv/bin/doit list                        every task of the build"

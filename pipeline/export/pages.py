@@ -22,7 +22,11 @@ _MAX_NAME_BYTES = 200
 
 @dataclass(frozen=True, slots=True)
 class PageEntry:
-    """A page as the report lists it. `file` is relative to the site's folder of pages."""
+    """A page as the report lists it.
+
+    `file` is relative to the site's folder of pages, and `sha256` is its digest: whatever changes of a
+    page, the report changes with it, so that what is built from pages need depend on the report only.
+    """
 
     path: str
     url: str
@@ -49,12 +53,12 @@ def write_export(export: Export, pages_dir: Path) -> None:
     A page that has not changed is not written again. Same export in, same bytes out.
     """
     folder = pages_dir / export.site
-    files = page_files(page.path for page in export.pages)
-    for page in export.pages:
-        _write_if_changed(folder / files[page.path], page_text(page).encode("utf-8"))
-    _remove_others(folder, {folder / file for file in files.values()})
-    report = json.dumps(asdict(make_report(export)), ensure_ascii=False, indent=1) + "\n"
-    _write_if_changed(pages_dir / f"{export.site}.json", report.encode("utf-8"))
+    report = make_report(export)
+    for page, entry in zip(export.pages, report.pages, strict=True):
+        _write_if_changed(folder / entry.file, page_text(page).encode("utf-8"))
+    _remove_others(folder, {folder / entry.file for entry in report.pages})
+    table = json.dumps(asdict(report), ensure_ascii=False, indent=1) + "\n"
+    _write_if_changed(pages_dir / f"{export.site}.json", table.encode("utf-8"))
 
 
 def read_pages(pages_dir: Path, site_name: str) -> list[Page]:
@@ -91,7 +95,12 @@ def make_report(export: Export) -> Report:
         site=export.site,
         n_pages_in=export.n_pages_in,
         n_pages_out=len(export.pages),
-        pages=tuple(PageEntry(p.path, p.url, p.title, files[p.path], p.sha256) for p in export.pages),
+        pages=tuple(
+            PageEntry(
+                p.path, p.url, p.title, files[p.path], hashlib.sha256(page_text(p).encode()).hexdigest()
+            )
+            for p in export.pages
+        ),
         exclusions=export.exclusions,
         warnings=export.warnings,
     )
