@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -27,18 +29,20 @@ from pipeline.embed import embed_chunks, write_vectors
 from pipeline.evaluate import evaluate, format_evaluation, read_evaluation, write_evaluation
 from pipeline.export import export
 from pipeline.export.pages import format_report, read_pages, read_report, write_export
-from pipeline.fetch import HUB
 from pipeline.gather import ExportedSite, gather, read_gathered, write_gathered
 from pipeline.graph import Graph
 from pipeline.index import write_index
 from pipeline.layout import Layout
 from pipeline.model import build_model, read_spec
-from pipeline.progress import show_progress
+from pipeline.progress import Progress, show_progress
 from pipeline.questions import Question, read_questions
 from pipeline.seal import read_current, seal
 from pipeline.settings import BuildSettings
 from pipeline.site import Site
+from pipeline.sources import HUB
 from pipeline.vector_cache import open_cache
+
+T = TypeVar("T")
 
 # The question whose vector every bundle carries, to tell whether another machine embeds as this one did.
 PROBE = "What is this site about, and who writes it?"
@@ -72,8 +76,8 @@ def curate_site(settings: BuildSettings, site: Site) -> None:
 def gather_sites(settings: BuildSettings, graph: Graph) -> None:
     """build/pages/*.json -> build/index/sites.json."""
     layout = Layout(settings.build)
-    for site in graph.missing:
-        print(f"  {site.name}: skipped, {site.reason}")
+    for absent in graph.missing:
+        print(f"  {absent.name}: skipped, {absent.reason}")
     exported = []
     for name, site in graph.sites.items():
         pages = read_report(layout.pages(name)).pages
@@ -109,7 +113,7 @@ def embed(settings: BuildSettings) -> None:
     layout = Layout(settings.build)
     texts = [passage_text(chunk.title, chunk.heading, chunk.text) for chunk in _chunks(layout)]
     with open_cache(layout.vector_cache) as cache:
-        vectors = embed_chunks(texts, _encoder(layout), cache, show_progress("  embed", "chunks"))
+        vectors = embed_chunks(texts, _encoder(layout), cache, _counted(len(texts)))
     write_vectors(vectors, layout.vectors)
 
 
@@ -199,6 +203,16 @@ def _questions(layout: Layout, graph: Graph) -> list[Question]:
     """The questions of the sites that are in the bundle."""
     names = sorted(read_gathered(layout.gathered))
     return [question for name in names for question in read_questions(graph.sites[name].questions)]
+
+
+def _counted(n_chunks: int) -> Progress:
+    """Progress that first says how many of the chunks are new."""
+
+    def show(items: Iterable[T], total: int) -> Iterable[T]:
+        print(f"  {total} of {n_chunks} chunks are new", flush=True)
+        return show_progress("  embed", "chunks")(items, total)
+
+    return show
 
 
 def _encoder(layout: Layout) -> Encoder:
