@@ -53,10 +53,8 @@ def export_site(settings: BuildSettings, site: Site) -> None:
     layout = Layout(settings.build)
     exported = export(site)
     write_export(exported, layout.pages(site.name).parent)
-    n_left_out, n_warnings = len(exported.exclusions), len(exported.warnings)
-    print(
-        f"  {len(exported.pages)} pages, {n_left_out} left out, {n_warnings} warnings (doit export lists them)"
-    )
+    counts = f"{len(exported.exclusions)} left out, {len(exported.warnings)} warnings"
+    print(f"  {len(exported.pages)} pages, {counts} (doit export lists them)")
 
 
 def report_export(settings: BuildSettings, graph: Graph) -> None:

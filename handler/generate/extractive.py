@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from handler.bundle.encoder import Encoder
-from handler.bundle.passage import passage_text
+from handler.bundle.passage import passage_text, plain_text
 from handler.bundle.search import Hit
 from handler.bundle.terms import query_phrases
 from handler.generate.sentences import quotable_spans
@@ -18,6 +18,9 @@ MAX_QUOTES = 3
 MAX_SOURCES = 3
 # What is embedded to choose from, some 5 ms each.
 MAX_CANDIDATES = 24
+# What a place further down the hits costs a quote, in cosine. Chosen on 60 questions about two sites with
+# known answers: the three quotes hold the answer for 28 of them, without it for 26; 32 can be had at all.
+COSINE_PER_RANK = 0.04
 # A further quote that is this much further from the question answers something else.
 MAX_COSINE_BELOW_BEST = 0.05
 
@@ -41,6 +44,7 @@ def best_quotes(question: str, hits: Sequence[Hit], encoder: Encoder) -> list[Qu
         Quote(source, start, hit.chunk.text[start:end])
         for source, hit in enumerate(hits[:MAX_SOURCES], start=1)
         for start, end in quotable_spans(hit.chunk.text)
+        if plain_text(hit.chunk.text[start:end]).strip()  # not a picture without words, nor a bare tag
     ]
     words = _word_starts(question)
     candidates.sort(key=lambda quote: -len(words.intersection(_word_starts(quote.text))))
@@ -48,9 +52,11 @@ def best_quotes(question: str, hits: Sequence[Hit], encoder: Encoder) -> list[Qu
     if not candidates:
         return []
     vectors = np.stack([encoder.embed_query(_in_context(quote, hits)) for quote in candidates])
-    cosines = vectors @ encoder.embed_query(question)
-    best = np.argsort(-cosines, kind="stable")[:MAX_QUOTES]
-    chosen = [candidates[i] for i in best if cosines[i] >= cosines[best[0]] - MAX_COSINE_BELOW_BEST]
+    scores = vectors @ encoder.embed_query(question) - COSINE_PER_RANK * np.array(
+        [q.source for q in candidates]
+    )
+    best = np.argsort(-scores, kind="stable")[:MAX_QUOTES]
+    chosen = [candidates[i] for i in best if scores[i] >= scores[best[0]] - MAX_COSINE_BELOW_BEST]
     return sorted(chosen, key=lambda quote: (quote.source, quote.start))
 
 

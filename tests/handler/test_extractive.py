@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import pytest
+
+from handler.bundle.encoder import Encoder
+from handler.bundle.search import Hit
+from handler.bundle.types import Chunk
+from handler.generate.extractive import MAX_QUOTES, best_quotes
+
+
+def hit(text: str, title: str = "Notes") -> Hit:
+    chunk = Chunk(f"https://example.org/{title}", title, "a.md", "notes", (), "", 0, text)
+    return Hit(chunk, 1.0, 0.9, 1.0, 1, 1, "")
+
+
+def test_without_hits_there_are_no_quotes(tiny_encoder: Encoder) -> None:
+    assert best_quotes("server", [], tiny_encoder) == []
+
+
+def test_the_sentence_that_has_the_words_is_quoted_as_it_stands(tiny_encoder: Encoder) -> None:
+    text = "The piano is old. The **server** restarts at night. The pond has algae."
+    quotes = best_quotes("when does the server restart", [hit(text)], tiny_encoder)
+    assert "The **server** restarts at night." in [quote.text for quote in quotes]
+    for quote in quotes:
+        assert text[quote.start :].startswith(quote.text)
+
+
+def test_quotes_come_in_the_order_of_their_sources_and_places(tiny_encoder: Encoder) -> None:
+    hits = [hit("The server. A server. My server. One server.", "A"), hit("The server again.", "B")]
+    quotes = best_quotes("server", hits, tiny_encoder)
+    assert len(quotes) <= MAX_QUOTES
+    assert [(q.source, q.start) for q in quotes] == sorted((q.source, q.start) for q in quotes)
+
+
+@pytest.mark.parametrize("text", ["![](a.png)", "<br/>\n\n---", "", "## Only a heading"])
+def test_what_has_no_words_is_not_quoted(tiny_encoder: Encoder, text: str) -> None:
+    assert best_quotes("server", [hit(text)], tiny_encoder) == []
