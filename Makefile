@@ -30,6 +30,11 @@ lock: $(UV) ## Pin the newest versions that pyproject.toml allows
 
 COMPILE = $(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock"
 
+# uv brings its own certificates; a machine behind a proxy has more of them in the system's store.
+ifneq ($(wildcard /etc/ssl/certs/ca-certificates.crt /etc/ssl/cert.pem /etc/pki/tls/certs/ca-bundle.crt),)
+export UV_SYSTEM_CERTS = true
+endif
+
 # uv does not read pip's configuration: an index configured there is passed on.
 INDEX   = $(addprefix --default-index ,$(shell $(PYTHON) -m pip config get global.index-url 2>/dev/null || echo $$PIP_INDEX_URL))
 INSTALL = $(UV) pip install --quiet --python .venv/bin/python $(INDEX)
