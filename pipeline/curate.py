@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.export.pages import page_files, page_text, read_pages
+from pipeline.export.pages import file_name, page_files, page_text, read_pages
 from pipeline.site import Site
 
 # The digests of what was written here, by file: what differs from them is a person's work.
@@ -37,7 +37,7 @@ def curate(site: Site, pages_dir: Path, sites_dir: Path) -> Curation:
     folder = sites_dir / site.name
     record = _read_record(folder)
     pages = read_pages(pages_dir, site.name)
-    files = page_files(page.path for page in pages)
+    files = page_files((page.path for page in pages), name=_visible_name)
     done: dict[str, list[str]] = {"written": [], "unchanged": [], "edited": []}
     for page in pages:
         file = files[page.path]
@@ -75,6 +75,11 @@ def format_curation(site: Site, curation: Curation) -> str:
             "front matter.",
         ]
     return "\n".join(lines)
+
+
+def _visible_name(path: str) -> str:
+    """A page's file name without leading underscores: in a markdown tree they would make it a partial."""
+    return "/".join(part.lstrip("_") or part for part in file_name(path).split("/"))
 
 
 def _outcome(path: Path, recorded: str | None, data: bytes) -> str:

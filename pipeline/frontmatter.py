@@ -186,6 +186,8 @@ def _read_block(
             return FrontMatter({str(key): value for key, value in meta.items()}, body, body_line)
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
+        if problem.context and "quoted scalar" in problem.context:
+            mark = problem.context_mark  # where the quote opens, rather than where the file ends
         error = f"malformed YAML: {problem.problem or problem.context or 'unreadable'}"
         error_line = first_line + (mark.line if mark else 0)
     except (yaml.YAMLError, ValueError, RecursionError) as problem:

@@ -12,7 +12,7 @@ from bs4 import BeautifulSoup, Comment, Tag
 from bs4.dammit import UnicodeDammit
 from markdownify import ATX, MarkdownConverter
 
-_NOT_TEXT = "script, style, template, noscript, iframe, svg, canvas, object, head"
+_NOT_TEXT = "script, style, template, noscript, iframe, svg, canvas, object, title, meta, link, base"
 _CONTROLS = frozenset(("dialog", "form", "button", "select", "input"))
 _FURNITURE_ROLES = frozenset(("navigation", "banner", "contentinfo", "search", "dialog", "alertdialog"))
 _BANNER = re.compile(
@@ -25,6 +25,7 @@ _BANNER = re.compile(
 _PERMALINK_CLASSES = frozenset(
     ("headerlink", "hash-link", "anchor", "heading-anchor", "header-anchor", "anchor-link")
 )
+_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _PERMALINK_SIGNS = frozenset(("", "#", "¶", "§", "🔗", "\u200b"))
 # Of the words that trafilatura takes for the page's text, the share that the chosen element must hold. It
 # sometimes takes a line of furniture along, which must not make the whole page the main part.
@@ -44,10 +45,10 @@ class _Converter(MarkdownConverter):
             return converted
         return f"{converted.rstrip()} {{#{anchor}}}\n\n"
 
-    def convert_dt(self, _el: Tag, text: str, _parent_tags: set[str]) -> str:
+    def convert_dt(self, el: Tag, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002
         return f"\n\n**{text.strip()}**\n" if text.strip() else ""
 
-    def convert_dd(self, _el: Tag, text: str, _parent_tags: set[str]) -> str:
+    def convert_dd(self, el: Tag, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002
         return f"\n{text.strip()}\n" if text.strip() else ""
 
 
@@ -58,8 +59,16 @@ def decode_html(data: bytes, charset: str | None = None) -> str:
 
 
 def parse_html(text: str) -> BeautifulSoup:
-    """The tree of an HTML text, however broken."""
-    return BeautifulSoup(text, "lxml")
+    """The tree of an HTML text, however broken, without the signs by which headings link to themselves."""
+    soup = BeautifulSoup(text, "lxml")
+    for link in soup.select("a[class]"):
+        is_permalink = bool(_PERMALINK_CLASSES & set(link.get("class") or ()))
+        if is_permalink and link.get_text(strip=True) in _PERMALINK_SIGNS:
+            heading = link.find_parent(_HEADINGS)
+            if heading is not None and link.get("id") and not heading.get("id"):
+                heading["id"] = str(link["id"])
+            link.decompose()
+    return soup
 
 
 def html_title(soup: BeautifulSoup) -> str:
@@ -101,7 +110,9 @@ def main_markdown(text: str) -> str:
     whole, so that code, tables, lists and heading ids stay as they are (trafilatura's own output loses them).
     """
     soup = parse_html(text)
-    words = Counter((trafilatura.extract(text, include_comments=False, favor_recall=True) or "").split())
+    # As parsed: trafilatura refuses a document without an html element.
+    extracted = trafilatura.extract(str(soup), include_comments=False, favor_recall=True)
+    words = Counter((extracted or "").split())
     root = soup.body or soup
     _remove_furniture(root, words)
     return _convert(_smallest_holder(root, words) if words else root)
@@ -117,10 +128,6 @@ def _convert(element: Tag) -> str:
         comment.extract()
     for hidden in element.select(_NOT_TEXT):
         hidden.decompose()
-    for link in element.select("a"):
-        is_permalink = bool(_PERMALINK_CLASSES & set(link.get("class") or ()))
-        if is_permalink and link.get_text(strip=True) in _PERMALINK_SIGNS:
-            link.decompose()
     markdown: str = _Converter(
         heading_style=ATX,
         bullets="-",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 
@@ -16,6 +17,7 @@ from pipeline.page import Page
 from pipeline.site import SiteError
 
 _KEYS = ("url", "title", "collection", "path", "description", "anchor_style", "sha256")
+_NOT_IN_YAML = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 # Most file systems allow 255 bytes a name; this leaves room for suffixes.
 _MAX_NAME_BYTES = 200
 
@@ -121,8 +123,8 @@ def format_report(report: Report) -> str:
     return "\n".join(lines)
 
 
-def page_files(paths: Iterable[str]) -> dict[str, str]:
-    """A file name below the site's folder for each page path.
+def page_files(paths: Iterable[str], name: Callable[[str], str] | None = None) -> dict[str, str]:
+    """A file name below the site's folder for each page path, by `name` or else like the path.
 
     Names stay apart on disks that ignore case or Unicode form, and none is longer than a disk allows: a
     page whose name would meet another's gets the digest of its path in front of its suffix.
@@ -130,7 +132,7 @@ def page_files(paths: Iterable[str]) -> dict[str, str]:
     files: dict[str, str] = {}
     taken: set[str] = set()
     for path in sorted(paths):
-        file = _file_name(path)
+        file = (name or file_name)(path)
         if _folded(file) in taken:
             file = f"{file.removesuffix('.md')}~{hashlib.sha256(path.encode()).hexdigest()[:8]}.md"
         taken.add(_folded(file))
@@ -139,11 +141,15 @@ def page_files(paths: Iterable[str]) -> dict[str, str]:
 
 
 def page_text(page: Page) -> str:
-    """A page as the text of a markdown file: front matter, an empty line, and the body as it is."""
-    values = {key: getattr(page, key) for key in _KEYS}
-    # The dumper written in Python, wherever there is one in C too: their bytes differ for some texts.
-    block = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=1_000_000_000)
-    return f"---\n{block}---\n\n{page.body}"
+    """A page as the text of a markdown file: front matter, and right below it the body as it is."""
+    lines = [f"{key}: {_yaml_string(getattr(page, key))}" for key in _KEYS]
+    return "\n".join(["---", *lines, "---", page.body])
+
+
+def _yaml_string(text: str) -> str:
+    """Text as a YAML double-quoted string: JSON's, with what YAML cannot hold as it is escaped too."""
+    quoted = json.dumps(text, ensure_ascii=False)
+    return _NOT_IN_YAML.sub(lambda match: f"\\u{ord(match[0]):04x}", quoted)
 
 
 def _write_if_changed(path: Path, data: bytes) -> None:
@@ -156,18 +162,17 @@ def _write_if_changed(path: Path, data: bytes) -> None:
 def _read_page(path: Path, site_name: str) -> Page:
     try:
         text = path.read_bytes().decode("utf-8")
-        end = text.index("\n---\n\n")  # YAML indents the lines of long values, so the first one is the end
+        end = text.index("\n---\n")
         values = yaml.safe_load(text[len("---\n") : end])
-        return Page(
-            site=site_name, body=text[end + len("\n---\n\n") :], **{key: values[key] for key in _KEYS}
-        )
+        return Page(site=site_name, body=text[end + len("\n---\n") :], **{key: values[key] for key in _KEYS})
     except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError) as error:
         raise SiteError(
             f"{path}: missing or damaged ({error}); run `doit export:{site_name}` again"
         ) from None
 
 
-def _file_name(path: str) -> str:
+def file_name(path: str) -> str:
+    """The file for a page path: the path itself, with .md behind it where it has another suffix."""
     name = "/".join(_short(part) for part in PurePosixPath(path).parts)
     return name if name.endswith(".md") else f"{name}.md"
 

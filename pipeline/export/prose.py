@@ -142,7 +142,7 @@ def _item_offset(text: str, end: int, indent: int) -> int:
         line_start = text.rfind("\n", 0, end) + 1
         line = text[line_start : min(end, line_start + 200)].expandtabs(4)
         item = _LIST_ITEM.match(line)
-        if item and (offset := len(item[0]) + 1) <= indent:
+        if item and (offset := len(item[0].rstrip()) + 1) <= indent:
             return offset
         if not item and line[:1].strip():
             return 0

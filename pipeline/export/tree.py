@@ -8,14 +8,14 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pathspec import PathSpec
 
 from pipeline.export.prose import drop_comments
 from pipeline.export.title import page_title
 from pipeline.export.types import Exclusion, Export, ExportWarning
-from pipeline.frontmatter import FrontMatter, parse, private_reason, text_value
+from pipeline.frontmatter import FrontMatter, Meta, parse, private_reason, text_value
 from pipeline.page import AnchorStyle, Page
 from pipeline.site import Site, SiteError
 
@@ -100,7 +100,7 @@ def publish(site: Site, tree: Tree, rules: Rules) -> Export:
                 title=page_title(draft.front.meta, body, draft.path),
                 description=text_value(draft.front.meta.get("description")),
                 body=body,
-                anchor_style=rules.anchor_style,
+                anchor_style=_anchor_style(draft.front.meta, rules.anchor_style),
                 sha256=draft.sha256,
             )
         )
@@ -197,6 +197,12 @@ def _resolves_inside(location: Path, root: Path) -> bool:
         return location.resolve(strict=True).is_relative_to(root.resolve())
     except (OSError, RuntimeError):  # a dangling link, or a loop of links
         return False
+
+
+def _anchor_style(meta: Meta, default: AnchorStyle) -> AnchorStyle:
+    """The style that front matter names: a curated page keeps that of the site it came from."""
+    named = text_value(meta.get("anchor_style"))
+    return next((style for style in get_args(AnchorStyle) if style == named), default)
 
 
 def _reason_to_hide(draft: Draft, rules: Rules) -> str | None:

@@ -1,0 +1,32 @@
+"""Real sites, where RALPH_CORPORA and RALPH_DATA say they are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from benchmarks.urls import dw_posts_site, expected_dw_urls, expected_til_urls, til_site
+from pipeline.export import export
+
+
+def folder(variable: str) -> Path:
+    value = os.environ.get(variable)
+    if not value:
+        pytest.skip(f"{variable} is not set")
+    return Path(value)
+
+
+def test_every_route_of_til_comes_out_exactly_and_nothing_more() -> None:
+    corpora = folder("RALPH_CORPORA")
+    expected = expected_til_urls(corpora, folder("RALPH_DATA"))
+    exported = export(til_site(corpora))
+    assert {page.path: page.url for page in exported.pages} == expected
+    assert [warning for warning in exported.warnings if "no text" not in warning.message] == []
+
+
+def test_every_permalink_of_dw_posts_comes_out_exactly() -> None:
+    corpora = folder("RALPH_CORPORA")
+    exported = export(dw_posts_site(corpora))
+    assert {page.path: page.url for page in exported.pages} == expected_dw_urls(corpora)

@@ -1,0 +1,189 @@
+"""Hugo, Zola and Jekyll: addresses, inherited privacy and template tags."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pipeline.export import export
+from pipeline.site import Site, SiteError
+
+MakeSite = Callable[..., Site]
+
+DRAFT_SECTION = "---\ntitle: S\ndraft: true\n---\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "front", "options", "url"),
+    [
+        ("content/posts/My Post.md", "", {}, "posts/my-post/"),
+        ("content/_index.md", "", {}, ""),
+        ("content/posts/_index.md", "", {}, "posts/"),
+        ("content/posts/bundle/index.md", "", {}, "posts/bundle/"),
+        ("content/posts/a.md", "slug: Other", {}, "posts/other/"),
+        ("content/posts/bundle/index.md", "slug: other", {}, "posts/other/"),
+        ("content/posts/a.md", "url: /Exact/Path/", {}, "Exact/Path/"),
+        ("content/posts/a.md", "url: exact", {}, "exact/"),
+        ("content/posts/a.md", "url: /a.html\naliases: [/b/]", {}, "a.html"),
+        ("content/en/posts/a.md", "", {"content": "content/en"}, "posts/a/"),
+        ("content/about.fr.md", "", {"languages": ["fr"]}, "fr/about/"),
+        ("content/about.en.md", "", {"languages": ["fr"]}, "about/"),
+        ("content/v1.2.md", "", {}, "v1.2/"),
+        (
+            "content/posts/a.md",
+            "date: 2024-05-01",
+            {"permalinks": {"posts": "/:year/:month/:slugorfilename/"}},
+            "2024/05/a/",
+        ),
+        ("posts/a.md", "", {}, "posts/a/"),
+    ],
+)
+def test_hugo_addresses(
+    path: str, front: str, options: dict[str, Any], url: str, make_site: MakeSite
+) -> None:
+    site = make_site("hugo", {path: f"---\n{front}\n---\nText"}, options=options)
+    assert [page.url for page in export(site).pages] == [f"https://example.org/{url}"]
+
+
+def hidden(site: Site) -> dict[str, str]:
+    return {exclusion.path: exclusion.reason for exclusion in export(site).exclusions}
+
+
+def test_hugo_hides_what_it_does_not_render(make_site: MakeSite) -> None:
+    files = {
+        "content/headless/index.md": "+++\nheadless = true\n+++\nsecret",
+        "content/never.md": "---\nbuild:\n  render: never\n---\nsecret",
+        "content/part/_index.md": "---\nbuild: {render: always}\ncascade: {build: {render: never}}\n---\n",
+        "content/part/deep/a.md": "secret",
+        "content/wip/_index.md": DRAFT_SECTION,
+        "content/wip/a.md": "secret",
+        "content/params/_index.md": "---\ncascade: [{target: {path: /params/x/**}, private: 1}]\n---\n",
+        "content/params/x/a.md": "secret",
+        "content/params/y/a.md": "Text",
+        "content/broken/_index.md": "---\ntitle: A: B\ncascade: {draft: true\n---\n",
+        "content/broken/a.md": "secret",
+        "content/bundle/index.md": "Text",
+        "content/bundle/part.md": "secret",
+    }
+    assert hidden(make_site("hugo", files)) == {
+        "headless/index.md": "headless",
+        "never.md": "build.render: never",
+        "part/deep/a.md": "build.render: never (from a section's cascade)",
+        "wip/_index.md": "draft",
+        "wip/a.md": "below wip/_index.md: draft",
+        "params/x/a.md": "private (from a section's cascade)",
+        "broken/_index.md": "its front matter is malformed and says something of drafts or visibility",
+        "broken/a.md": "below broken/_index.md, whose front matter is malformed",
+        "bundle/part.md": "a resource of the page bundle bundle",
+    }
+
+
+def test_a_page_can_undo_its_sections_cascade(make_site: MakeSite) -> None:
+    files = {
+        "content/s/_index.md": "---\ntitle: S\ndraft: false\ncascade:\n  draft: true\n---\n",
+        "content/s/a.md": "---\ndraft: false\n---\nText",
+        "content/s/b.md": "secret",
+    }
+    assert list(hidden(make_site("hugo", files))) == ["s/b.md"]
+
+
+def test_dates_do_not_hide_a_page_but_are_said(make_site: MakeSite) -> None:
+    files = {"content/a.md": "---\nexpiryDate: 2000-01-01\npublishDate: 2999-01-01\n---\nText"}
+    exported = export(make_site("hugo", files))
+    assert len(exported.pages) == 1
+    assert len(exported.warnings) == 2
+
+
+def test_a_missing_content_folder_is_an_error(make_site: MakeSite) -> None:
+    with pytest.raises(SiteError, match=r"options\.content"):
+        export(make_site("hugo", {"a.md": "x"}, options={"content": "nowhere"}))
+
+
+@pytest.mark.parametrize(
+    ("path", "front", "url"),
+    [
+        ("content/blog/2024-05-01-My Post.md", "", "blog/my-post/"),
+        ("content/blog/2024-05-01.md", "", "blog/2024-05-01/"),
+        ("content/_index.md", "", ""),
+        ("content/blog/_index.md", "", "blog/"),
+        ("content/blog/post/index.md", "", "blog/post/"),
+        ("content/blog/a.md", 'slug = "B c"', "blog/b-c/"),
+        ("content/blog/a.md", 'path = "Exact/path"', "Exact/path/"),
+    ],
+)
+def test_zola_addresses(path: str, front: str, url: str, make_site: MakeSite) -> None:
+    site = make_site("zola", {path: f"+++\n{front}\n+++\nText"})
+    assert [page.url for page in export(site).pages] == [f"https://example.org/{url}"]
+
+
+def test_zola_hides_unrendered_sections_and_what_lies_below_drafts(make_site: MakeSite) -> None:
+    files = {
+        "content/quiet/_index.md": "+++\nrender = false\n+++\n",
+        "content/quiet/a.md": "+++\n+++\nText",
+        "content/wip/_index.md": "+++\ndraft = true\n+++\n",
+        "content/wip/deep/a.md": "+++\n+++\nsecret",
+    }
+    assert hidden(make_site("zola", files)) == {
+        "quiet/_index.md": "render = false",
+        "wip/_index.md": "draft",
+        "wip/deep/a.md": "below wip/_index.md: draft",
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "front", "options", "url"),
+    [
+        ("_posts/2024-05-01-my-post.md", "", {}, "2024/05/01/my-post.html"),
+        ("_posts/2024-5-1-My_Post.md", "", {}, "2024/05/01/My-Post.html"),
+        ("_posts/2024-05-01-a.md", "categories: [One, two]", {}, "one/two/2024/05/01/a.html"),
+        ("work/_posts/2024-05-01-a.md", "", {}, "work/2024/05/01/a.html"),
+        ("_posts/2024-05-01-a.md", "", {"permalink": "pretty"}, "2024/05/01/a/"),
+        ("_posts/2024-03-01-a.md", "", {"permalink": "ordinal"}, "2024/061/a.html"),
+        (
+            "_posts/2024-05-01-a.md",
+            "date: 2024-06-02",
+            {"permalink": "/blog/:year/:i_month/:title"},
+            "blog/2024/6/a",
+        ),
+        ("_posts/2024-05-01-a.md", "permalink: /exact/", {}, "exact/"),
+        ("_posts/2024-05-01-a.md", "slug: b c", {"permalink": "/:slug/"}, "b-c/"),
+        ("about.md", "title: x", {}, "about.html"),
+        ("about.md", "title: x", {"permalink": "pretty"}, "about/"),
+        ("guide/index.md", "title: x", {}, "guide/"),
+        ("_pages/about.md", "permalink: /about/", {}, "about/"),
+        (
+            "_articles/de/legal.md",
+            "title: x",
+            {"collections": {"articles": {"permalink": "/:path/"}}},
+            "de/legal/",
+        ),
+        ("_articles/legal.md", "title: x", {"collections": ["articles"]}, "articles/legal.html"),
+    ],
+)
+def test_jekyll_addresses(
+    path: str, front: str, options: dict[str, Any], url: str, make_site: MakeSite
+) -> None:
+    site = make_site("jekyll", {path: f"---\n{front}\n---\nText"}, options=options)
+    assert [page.url for page in export(site).pages] == [f"https://example.org/{url}"]
+
+
+def test_jekyll_reads_its_config(make_site: MakeSite) -> None:
+    config = "permalink: /:title/\ncollections:\n  kept: {output: true}\n  data: {output: false}\n"
+    files = {
+        "_config.yml": config,
+        "_posts/2024-05-01-a.md": "---\n---\nText",
+        "_data/x.md": "---\n---\nsecret",
+        "_drafts/y.md": "---\n---\nsecret",
+        "_posts/undated.md": "---\ntitle: x\n---\nsecret",
+        "README.md": "no page",
+    }
+    exported = export(make_site("jekyll", files))
+    assert [page.url for page in exported.pages] == ["https://example.org/a/"]
+    assert {e.path: e.reason for e in exported.exclusions} == {
+        "README.md": "no front matter: Jekyll copies it as it is",
+        "_data/x.md": "the collection data has output: false",
+        "_drafts/y.md": "draft",
+        "_posts/undated.md": "a post whose name has no date: Jekyll passes it over",
+    }

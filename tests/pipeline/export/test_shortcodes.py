@@ -1,0 +1,58 @@
+"""Template tags go, words stay."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.export.shortcodes import strip_hugo, strip_liquid, strip_wordpress
+
+
+@pytest.mark.parametrize(
+    ("text", "stripped"),
+    [
+        ("a {{< new-in 0.1 />}}b", "a b"),
+        ("{{< details >}}inner{{< /details >}}", "inner"),
+        ('{{< figure src="a.png" caption="A cat" >}}', "A cat"),
+        ("{{% note %}}*inner*{{% /note %}}", "*inner*"),
+        ("{{< comment >}}hidden{{< /comment >}}shown", "shown"),
+        ("write {{</* figure */>}} or `{{%/* x */%}}`", "write {{< figure >}} or `{{% x %}}`"),
+        ("`{{< live >}}` in code", "`{{< live >}}` in code"),
+    ],
+)
+def test_hugo_shortcodes(text: str, stripped: str) -> None:
+    assert strip_hugo(text) == stripped
+
+
+@pytest.mark.parametrize(
+    ("text", "stripped"),
+    [
+        ("{% if x %}shown{% endif %} {{ site.name }}end", "shown end"),
+        ("{% comment %}hidden{% endcomment %}shown", "shown"),
+        ("{% raw %}{{ shown }}{% endraw %}", "{{ shown }}"),
+        ("{% highlight ruby %}\nputs 1\n{% endhighlight %}", "```ruby\nputs 1\n```"),
+        ('{% include figure.html caption="A cat" %}', "A cat"),
+        ("`{{ code }}` and\n\n```\n{% code %}\n```", "`{{ code }}` and\n\n```\n{% code %}\n```"),
+        ('{% quote(author="V") %}words{% end %}', "Vwords"),
+    ],
+)
+def test_liquid_tags(text: str, stripped: str) -> None:
+    assert strip_liquid(text) == stripped
+
+
+@pytest.mark.parametrize(
+    ("text", "stripped"),
+    [
+        ('[caption id="x" width="3"]<img> A cat[/caption]', "<img> A cat"),
+        ("[gallery]", ""),
+        ("[embed]https://example.org/[/embed]", "https://example.org/"),
+        ('[gravityform id=2 name="Guest"]', ""),
+        ("[note]words[/note]", "words"),
+        ("he [sic] said [1] and [private]", "he [sic] said [1] and [private]"),
+        ("[a link](x) and [ref][id]\n\n[id]: y", "[a link](x) and [ref][id]\n\n[id]: y"),
+        ("[members]hidden[/members]shown", "shown"),
+        ("`[gallery]`\n\n```\n[caption]x[/caption]\n```", "`[gallery]`\n\n```\n[caption]x[/caption]\n```"),
+        ("- [ ] open\n- [x] done", "- [ ] open\n- [x] done"),
+    ],
+)
+def test_wordpress_shortcodes(text: str, stripped: str) -> None:
+    assert strip_wordpress(text) == stripped

@@ -1,0 +1,163 @@
+"""`ralph add` shows first, asks, and only then writes a site.toml that loads."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipeline.add import main
+from pipeline.detect import detect
+from pipeline.site import Instance, Site, load_collections, load_site
+
+MakeSite = Callable[..., Site]
+
+KINDS = {
+    "docusaurus": {
+        "docusaurus.config.js": "export default {\n  url: 'https://example.org',\n  baseUrl: '/til/',\n"
+        "  plugins: [{id: 'n', path: 'notes', routeBasePath: 'n'}],\n};\n",
+        "docs/a.md": "A",
+        "notes/b.md": "B",
+        "blog/2024-05-01-c.md": "C",
+    },
+    "hugo": {"hugo.toml": 'baseURL = "https://example.org/"\n', "content/a.md": "---\ntitle: x\n---\nText"},
+    "zola": {"config.toml": 'base_url = "https://example.org"\n', "content/a.md": "+++\n+++\nText"},
+    "jekyll": {
+        "_config.yml": "url: https://example.org\nbaseurl: /blog\n",
+        "a.md": "---\ntitle: x\n---\nText",
+    },
+    "wordpress": {"_posts/a.md": "---\nID: 1\npost_title: x\npermalink: https://example.org/a/\n---\nText"},
+    "markdown": {"CNAME": "example.org\n", "a.md": "Text", "b.html": "<p>x</p>", "c.md": "Text"},
+    "html": {
+        "CNAME": "example.org\n",
+        "a.html": "<title>A</title><p>Text</p>",
+        "b.html": "<title>B</title><p>Text</p>",
+    },
+}
+
+
+def sites(tmp_path: Path) -> Path:
+    folder = tmp_path / "sites"
+    folder.mkdir(exist_ok=True)
+    (folder / "collections.toml").write_text('[docs]\ntitle = "The docs"\npublic = true\n')
+    return folder
+
+
+def never_asked(_: str) -> str:
+    raise AssertionError("nobody should be asked")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_is_told_and_written_so_that_it_loads(
+    kind: str, make_site: MakeSite, tmp_path: Path
+) -> None:
+    source, folder = make_site(kind, KINDS[kind]).source, sites(tmp_path)
+    argv = [source, "--collection", "docs", "--name", "new", "--sites", str(folder), "--yes"]
+    assert main(argv, never_asked) == 0
+    site = load_site(folder / "new" / "site.toml", load_collections(folder), {})
+    assert isinstance(site, Site)
+    assert (site.kind, site.source, site.collection) == (kind, source, "docs")
+    assert site.base_url.startswith("https://example.org/")
+
+
+def test_docusaurus_instances_are_told_from_the_configuration(make_site: MakeSite) -> None:
+    found = detect(make_site("docusaurus", KINDS["docusaurus"]).source)
+    assert found is not None
+    assert found.base_url == "https://example.org/til/"
+    assert found.instances == (
+        Instance("blog", "blog", "blog"),
+        Instance("docs", "docs", "docs"),
+        Instance("docs", "notes", "n"),
+    )
+
+
+def test_a_wordpress_export_file_is_told(make_site: MakeSite) -> None:
+    wxr = (Path(__file__).parents[1] / "data" / "sites" / "wordpress.xml").read_bytes()
+    found = detect(str(make_site("wordpress", {"e.xml": wxr}).source_path / "e.xml"))
+    assert found is not None and found.kind == "wordpress"
+
+
+def test_the_pages_are_shown_before_anything_is_written(
+    make_site: MakeSite, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site = make_site("markdown", {"a.md": "Text", "b.md": "---\ndraft: true\n---\nsecret"})
+    toml = sites(tmp_path) / "source" / "site.toml"
+
+    def ask(question: str) -> str:
+        shown = capsys.readouterr().out
+        assert "2 pages in, 1 out" in shown
+        assert "left out, draft: 1" in shown
+        assert "https://example.org/a/" in shown
+        assert not toml.exists()
+        assert str(toml) in question
+        return "n"
+
+    argv = [
+        site.source,
+        "--collection",
+        "docs",
+        "--base-url",
+        "https://example.org",
+        "--sites",
+        str(tmp_path / "sites"),
+    ]
+    assert main(argv, ask) == 1
+    assert not toml.parent.exists()
+    assert main(argv, lambda _: "y") == 0
+    assert tomllib.loads(toml.read_text(encoding="utf-8"))["base_url"] == "https://example.org/"
+
+
+def test_no_answer_is_no(make_site: MakeSite, tmp_path: Path) -> None:
+    def end_of_input(_: str) -> str:
+        raise EOFError
+
+    site = make_site("markdown", {"a.md": "Text"})
+    folder = sites(tmp_path)
+    argv = [site.source, "--collection", "docs", "--base-url", "https://example.org", "--sites", str(folder)]
+    assert main(argv, end_of_input) == 1
+    assert list(folder.iterdir()) == [folder / "collections.toml"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--collection", "docs"], "give its address with --base-url"),
+        (["--base-url", "https://example.org"], "docs (The docs)"),
+        (["--base-url", "https://example.org", "--collection", "other"], "docs (The docs)"),
+        (["--base-url", "example.org", "--collection", "docs"], "is not an http(s) address"),
+        (
+            ["--base-url", "https://example.org", "--collection", "docs", "--name", "../x"],
+            "cannot name a site",
+        ),
+    ],
+)
+def test_what_is_missing_is_one_clear_sentence(
+    argv: list[str], message: str, make_site: MakeSite, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site = make_site("markdown", {"a.md": "Text"})
+    assert main([site.source, "--sites", str(sites(tmp_path)), *argv], never_asked) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.splitlines()) == 1
+
+
+def test_a_site_that_is_there_already_is_not_written_over(make_site: MakeSite, tmp_path: Path) -> None:
+    site = make_site("markdown", {"a.md": "Text"})
+    toml = sites(tmp_path) / "here" / "site.toml"
+    toml.parent.mkdir()
+    toml.write_text("mine")
+    argv = [site.source, "--collection", "docs", "--base-url", "https://example.org", "--name", "here"]
+    assert main([*argv, "--sites", str(tmp_path / "sites"), "--yes"], never_asked) == 1
+    assert toml.read_text() == "mine"
+
+
+@pytest.mark.parametrize("source", ["/nowhere/at/all", "ftp://example.org/", "."])
+def test_a_source_that_holds_no_site_is_an_error(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    assert main([source, "--collection", "docs", "--sites", str(sites(tmp_path))], never_asked) == 1
