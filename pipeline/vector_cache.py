@@ -49,7 +49,7 @@ class VectorCache:
 
 @contextmanager
 def open_cache(path: Path, say: Callable[[str], None] = print) -> Iterator[VectorCache]:
-    """The cache in a file, made when it is not there. A damaged file is replaced by an empty one, and said."""
+    """The cache in a file, made when it is not there. A damaged one is replaced by an empty one, and said."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         connection = _connect(path)

@@ -48,13 +48,18 @@ MIX = 24.0  # how much the mean of the words outweighs what all texts have in co
 def write_tiny_model(folder: Path) -> ModelSpec:
     """Writes model.onnx, tokenizer.json and model.json; the same bytes every time."""
     folder.mkdir(parents=True, exist_ok=True)
-    vocabulary = _vocabulary((FOLDER / "words.txt").read_text("utf-8").split())
     tokenizer = folder / "tokenizer.json"
-    _tokenizer(vocabulary).save(str(tokenizer), pretty=False)
-    return write_model(folder, _weights(vocabulary), BERT, tokenizer, SPEC)
+    _tokenizer(_vocabulary()).save(str(tokenizer), pretty=False)
+    return write_model(folder, tiny_weights(), BERT, tokenizer, SPEC)
 
 
-def _vocabulary(words: list[str]) -> list[str]:
+def tiny_weights() -> Weights:
+    """The weights by their names in a checkpoint."""
+    return _weights(_vocabulary())
+
+
+def _vocabulary() -> list[str]:
+    words = (FOLDER / "words.txt").read_text("utf-8").split()
     letters = string.ascii_lowercase + string.digits
     couples = itertools.product(string.ascii_lowercase, repeat=2)
     pairs = ["".join(couple) for couple in couples if set(couple) & set("aeiou")]
