@@ -178,9 +178,11 @@ class _Slab:
             case "bullet_list_open" | "ordered_list_open" | "list_item_open" | "blockquote_open":
                 children = tuple(self._tile(inner, start, end))
                 if len(children) == 1 and children[0].text == text:
-                    return [replace(children[0], gap=gap)] if children[0].kind != "heading" else [
-                        Block("prose", text, gap, headings=children[0].headings)
-                    ]
+                    return (
+                        [replace(children[0], gap=gap)]
+                        if children[0].kind != "heading"
+                        else [Block("prose", text, gap, headings=children[0].headings)]
+                    )
                 headings = tuple(heading for child in children for heading in child.headings)
                 return [Block("container", text, gap, children, headings=headings)]
             case "fence":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -186,7 +187,9 @@ def _fitting(
         if load <= 1 or len(text) == 1:
             yield group
         else:
-            yield from _fitting(group, max(1, int(len(text) * 0.95 / load)), heading, limit)
+            n_parts = math.ceil(load / 0.95)  # the parts differ in tokens a character
+            share = min(0.95 / load, 1.1 / n_parts)  # even parts, not full ones and a rest
+            yield from _fitting(group, max(1, int(len(text) * share)), heading, limit)
 
 
 def _pack(blocks: Iterable[Block], cap: int) -> Iterator[list[Block]]:
@@ -231,7 +234,10 @@ def _final_prose(blocks: Sequence[Block], n_chars: int) -> str:
             break
         prose.insert(0, leaf)
         size += len(leaf.text)
-    return _join(prose)
+    text = _join(prose)
+    if prose and not prose[0].gap:  # it may begin within a word, which is no place to begin
+        return tail_of(text, len(text) - 1)
+    return text
 
 
 def _leaves(block: Block) -> Iterator[Block]:
@@ -257,12 +263,13 @@ def _without_fragments(drafts: Iterable[_Draft], limit: _Limit) -> list[_Draft]:
 def _joined(first: _Draft, second: _Draft) -> _Draft:
     """Two drafts as one, which goes by the place of the longer."""
     place = first if len(first.text) >= len(second.text) else second
+    goes_on = first.prose and second.prose == second.text
     return replace(
         place,
         text=first.text + second.gap + second.text,
         gap=first.gap,
         continues=first.continues,
-        prose=second.prose,
+        prose=first.prose + second.gap + second.prose if goes_on else second.prose,
     )
 
 

@@ -43,9 +43,7 @@ def _split_frame(block: Block, frame: Frame, room: int, cap: int) -> list[Block]
     kind = block.kind if frame.head else "lines"
     gap = "\n\n" if frame.head else "\n"
     parts = [replace(frame, rows=rows) for rows in _row_groups(frame, room, cap)]
-    return [
-        Block(kind, part.text, gap if i else block.gap, frame=part) for i, part in enumerate(parts)
-    ]
+    return [Block(kind, part.text, gap if i else block.gap, frame=part) for i, part in enumerate(parts)]
 
 
 def _row_groups(frame: Frame, room: int, cap: int) -> Iterator[tuple[str, ...]]:

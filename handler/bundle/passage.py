@@ -81,11 +81,9 @@ _TITLE = r"""(?:"[^"]*"|'[^']*'|\([^()]*\))"""
 _TARGET = rf"\(\s*(?:<[^<>\n]*>|[^\s()]*(?:\([^\s()]*\)[^\s()]*)*)(?:\s+{_TITLE})?\s*\)"
 _IMAGE = re.compile(rf"!\[([^\[\]]*)\](?:{_TARGET}|\[[^\[\]]*\])")
 _LINK = re.compile(rf"\[([^\[\]]*)\](?:{_TARGET}|\[[^\[\]]*\])")
-_DEFINITION = re.compile(r"^ {0,3}\[[^\[\]]+\]:\s.*$", re.M)
+_DEFINITION = re.compile(r"^ {0,3}\[(?!\^)[^\[\]]+\]:\s.*$", re.M)
 _RULE = re.compile(r"^[\s>]*(?=.*[-=*_])[|:\s*_=-]+$", re.M)
-_LINE_MARK = re.compile(
-    r"^(?:[\s>]*(?:>|[-*+]\s|\d{1,9}[.)]\s))*\s*(?:#{1,6}(?:\s+|$))?(?:\[[ xX]\]\s)?", re.M
-)
+_LINE_MARK = re.compile(r"^(?:[\s>]*(?:>|[-*+]\s))*\s*(?:#{1,6}(?:\s+|$))?(?:\[[ xX]\]\s)?", re.M)
 _CLOSING_HASHES = re.compile(r"\s+#+\s*$|\s*\{:?\s*#[^{}]*\}\s*$", re.M)
 _EMPHASIS = re.compile(r"\*+(?=\S)|(?<=\S)\*+|(?<!\w)_+(?=\w)|(?<=\w)_+(?!\w)|~~")
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")

@@ -59,7 +59,11 @@ def test_kramdown_anchors_count_repeated_headings_and_drop_dashes() -> None:
 
 
 def test_zola_anchors_are_ascii() -> None:
-    assert anchors("zola", "# Ça va? *Oui!*\n# ça va oui\n# 北京\n") == ["ca-va-oui", "ca-va-oui-1", "bei-jing"]
+    assert anchors("zola", "# Ça va? *Oui!*\n# ça va oui\n# 北京\n") == [
+        "ca-va-oui",
+        "ca-va-oui-1",
+        "bei-jing",
+    ]
 
 
 def test_no_style_no_anchor_unless_written_down() -> None:
@@ -70,10 +74,16 @@ def test_no_style_no_anchor_unless_written_down() -> None:
 @pytest.mark.parametrize(
     "heading",
     [
-        "## A heading {#my-id}", "## A heading {#my-id .wide}", "## A heading {: #my-id}", "## A {/* #my-id */}",
-        "A heading {#my-id}\n---", "## A heading {#my-id} ##", "<h2 id='my-id'>A</h2>", "<h2 class=x id=my-id>A</h2>",
+        "## A heading {#my-id}",
+        "## A heading {#my-id .wide}",
+        "## A heading {: #my-id}",
+        "## A heading {/* #my-id */}",
+        "## A heading {#my-id} ##",
+        "A heading {#my-id}\n---",
+        "<h2 id='my-id'>A heading</h2>",
+        "<h2 class=wide id=my-id>A heading</h2>",
     ],
-)  # fmt: skip
+)
 def test_an_id_that_is_written_down_wins(style: AnchorStyle, heading: str) -> None:
     assert anchors(style, heading) == ["my-id"]
 

@@ -62,15 +62,21 @@ BLOCK = st.one_of(
         ROW,
         st.lists(ROW, max_size=60),
     ),
-    st.builds(lines, st.sampled_from(["- ", "1. ", "> ", "  - ", "    ", "> - ", "\t"]), st.lists(TEXT, max_size=30)),
     st.builds(
-        lambda head, cells: "<table>" + head + "".join(f"\n<tr><td>{c}</td></tr>" for c in cells) + "\n</table>",
+        lines, st.sampled_from(["- ", "1. ", "> ", "  - ", "    ", "> - ", "\t"]), st.lists(TEXT, max_size=30)
+    ),
+    st.builds(
+        lambda head, cells: (
+            "<table>" + head + "".join(f"\n<tr><td>{c}</td></tr>" for c in cells) + "\n</table>"
+        ),
         st.sampled_from(["", "<thead><tr><th>h</th></tr></thead>", "<tr><th>h</th></tr>"]),
         st.lists(LINE, max_size=40),
     ),
-    st.builds(lambda text, tag: f"<{tag}>\n{text}\n</{tag}>", TEXT, st.sampled_from(["div", "pre", "h2", "!--"])),
+    st.builds(
+        lambda text, tag: f"<{tag}>\n{text}\n</{tag}>", TEXT, st.sampled_from(["div", "pre", "h2", "!--"])
+    ),
     st.sampled_from(["---", "", "[a]: https://example.org 'title'", "\r", "\r\n", "<!-- open", "```"]),
-)  # fmt: skip
+)
 BODY = st.lists(BLOCK, max_size=8).flatmap(
     lambda blocks: st.sampled_from(["\n\n", "\n", "\r\n\r\n", "\r"]).map(lambda end: end.join(blocks))
 )
