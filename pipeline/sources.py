@@ -105,7 +105,8 @@ def find_pip() -> list[str] | None:
         if found := shutil.which(name):
             return [found]
     if uv := shutil.which("uv", path=f"{Path(sys.executable).parent}") or shutil.which("uv"):
-        return [uv, "tool", "run", "--quiet", "pip"]
+        with_pip = ["run", "--quiet", "--no-project", "--python", sys.executable, "--with", "pip"]
+        return [uv, *with_pip, "python", "-m", "pip"]
     return None
 
 
