@@ -39,10 +39,8 @@ def main() -> None:
         build(source, second)
         for name in (*FILES, SUMS):
             one, other = (place / "current" / name for place in (first, second))
-            equal = one.read_bytes() == other.read_bytes()
-            print(
-                f"{name}: {'byte-equal' if equal else 'DIFFERENT'} in both builds ({one.stat().st_size:,} bytes)"
-            )
+            verdict = "byte-equal" if one.read_bytes() == other.read_bytes() else "DIFFERENT"
+            print(f"{name}: {verdict} in both builds, {one.stat().st_size:,} bytes")
 
         times = [build(source, first)[0] for _ in range(N_RUNS)]
         print(
