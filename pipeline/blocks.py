@@ -12,8 +12,8 @@ import regex
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-# A body is parsed this many characters at a time: the parser needs about 200 bytes a character, so a
-# page of 100 MB would need 20 GB at once.
+# A body is parsed this many characters at a time: the parser takes up to 160 bytes a character (measured
+# on lists), so a page of 100 MB would take 16 GB at once.
 SLAB_CHARS = 500_000
 
 # Longer headings are not parsed for markup: nobody wrote them as headings.

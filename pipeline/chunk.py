@@ -208,10 +208,9 @@ def _pack(blocks: Iterable[Block], cap: int) -> Iterator[list[Block]]:
         only_headings = size <= cap // 2 and all(other.kind == "heading" for other in group)
         if only_headings or (len(block.text) > cap and room >= cap // 3):
             parts = split_block(block, room, cap)
-            if len(parts[0].text) <= room or parts[0].children or block.children:
-                queue.extendleft(reversed(parts))
-                continue
             queue.extendleft(reversed(parts))
+            if block.children or len(parts[0].text) <= room:
+                continue
         else:
             queue.appendleft(block)
         yield group
