@@ -46,7 +46,7 @@ def read_weights(path: Path) -> Weights:
     Reads .safetensors, and .onnx as Optimum and transformers.js export BERT.
     """
     if path.suffix == ".safetensors":
-        tensors = {name.removeprefix("bert."): tensor for name, tensor in load_file(path).items()}
+        tensors = load_file(path)
         return {name: tensor.T if _is_linear(name) else tensor for name, tensor in tensors.items()}
     return _weights_of_graph(onnx.load(path).graph)
 
@@ -207,7 +207,10 @@ class _GraphWriter:
 def quantise(matrix: NDArray[np.float32], axis: int) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
     """int8 values and float32 scales, one for each slice across `axis`: matrix ≈ values * scales.
 
-    Symmetric, in [-127, 127], with zero kept exact.
+    Symmetric, in [-127, 127], with zero kept exact. Seven bits would spare processors without VNNI an
+    overflow that the encoder avoids otherwise, and cost a third of the precision left: mean cosine of
+    bge to fp32 .9974 instead of .9978 over 23 texts. Moving the activations' spread into the weights
+    (SmoothQuant, Xiao 2022) brought .9983, too little to carry it.
     """
     largest = np.abs(matrix).max(axis=axis, keepdims=True)
     scales = np.where(largest > 0, largest / 127, 1).astype(np.float32)

@@ -83,6 +83,15 @@ def test_another_model_shares_the_cache_but_not_the_vectors(tmp_path: Path, enco
         assert len(other.seen) == len(TEXTS)
 
 
+def test_two_builds_may_use_one_cache_at_once(tmp_path: Path, encoder: CountingEncoder) -> None:
+    path = tmp_path / "cache.db"
+    with open_cache(path, quiet) as one, open_cache(path, quiet) as two:
+        embed_chunks(TEXTS[:6], encoder, one)
+        embed_chunks(TEXTS[4:], encoder, two)
+        embed_chunks(TEXTS, encoder, one)
+    assert sorted(encoder.seen) == TEXTS
+
+
 def test_a_stopped_run_keeps_what_it_computed(tmp_path: Path, encoder: CountingEncoder) -> None:
     n_seen = 7
 
