@@ -29,6 +29,8 @@ _EXPORT = re.compile(r"export\s+(?:default|const|let|var|function|class|async|ty
 _JS_TOKEN = re.compile(
     r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`|[{}()\[\]]|\n""", re.S
 )
+# In characters. A brace that stays open longer is no module code, and is not sought through a large page.
+_LONGEST_STATEMENT = 10_000
 _OPENING, _CLOSING = "{([", "})]"
 
 
@@ -83,7 +85,7 @@ def _module_statement(text: str, start: int) -> tuple[str, int] | None:
     if not _EXPORT.match(text, start) or not _begins_block(text, start):
         return None
     depth = 0
-    for token in _JS_TOKEN.finditer(text, start):
+    for token in _JS_TOKEN.finditer(text, start, start + _LONGEST_STATEMENT):
         depth += (token[0] in _OPENING) - (token[0] in _CLOSING)
         if (
             token[0] == "\n"
@@ -91,7 +93,7 @@ def _module_statement(text: str, start: int) -> tuple[str, int] | None:
             and re.compile(r"\s*(?:\n|\Z)|import\b|export\b").match(text, token.end())
         ):
             return "", token.end()
-    return ("", len(text)) if depth <= 0 else None
+    return ("", len(text)) if depth <= 0 and len(text) < start + _LONGEST_STATEMENT else None
 
 
 def _begins_block(text: str, start: int) -> bool:
@@ -106,7 +108,7 @@ def _begins_block(text: str, start: int) -> bool:
 def _balanced_end(text: str, start: int) -> int | None:
     """Where the brace at start is closed, strings and comments apart; None when it never is."""
     depth = 0
-    for token in _JS_TOKEN.finditer(text, start):
+    for token in _JS_TOKEN.finditer(text, start, start + _LONGEST_STATEMENT):
         depth += (token[0] in _OPENING) - (token[0] in _CLOSING)
         if depth == 0:
             return token.end()

@@ -26,7 +26,10 @@ def drop_comments(text: str) -> str:
     """A markdown text without its HTML comments; those in code are text and stay."""
     if "<!--" not in text:
         return text
-    return rewrite(text, _COMMENT, lambda _, match: ("", match.end()))
+    end = text.rfind("-->") + len(
+        "-->"
+    )  # behind it every comment is unclosed, and would be sought to the end
+    return rewrite(text[:end], _COMMENT, lambda _, match: ("", match.end())) + text[end:]
 
 
 def rewrite(text: str, pattern: re.Pattern[str], replace: Replace) -> str:
@@ -59,12 +62,13 @@ def code_spans(text: str) -> list[Span]:
     spans: list[Span] = []
     position = 0
     paragraph_end = -1
+    last_comment_end = text.rfind("-->")
     unmatched: set[int] = set()  # lengths of backtick runs with no closing run in this paragraph
     while token := _TOKEN.search(text, position):
         start, position = token.span()
         kind = token[0][:1]
         if token[0] == "<!--":
-            position = max(text.find("-->", start) + 3, position)
+            position = text.find("-->", start) + 3 if start < last_comment_end else position
             continue
         if kind == "\\":
             continue

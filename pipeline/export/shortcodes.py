@@ -12,16 +12,17 @@ _SEEN = re.compile(
     re.I,
 )
 
+# Tags have an upper length, so that one never closed is not sought through all of a large page.
 _HUGO = re.compile(
-    r"\{\{<\s*comment\s*>\}\}.*?\{\{<\s*/\s*comment\s*>\}\}|\{\{([<%])(?!\s*/\*).*?[%>]\}\}", re.S
+    r"\{\{<\s*comment\s*>\}\}.*?\{\{<\s*/\s*comment\s*>\}\}|\{\{[<%](?!\s*/\*).{0,4000}?[%>]\}\}", re.S
 )
-_HUGO_ESCAPED = re.compile(r"(\{\{[<%])\s*/\*(.*?)\*/\s*([%>]\}\})", re.S)
+_HUGO_ESCAPED = re.compile(r"(\{\{[<%])\s*/\*(.{0,4000}?)\*/\s*([%>]\}\})", re.S)
 
 _LIQUID = re.compile(
     r"\{%-?\s*raw\s*-?%\}(?P<raw>.*?)\{%-?\s*endraw\s*-?%\}"
     r"|\{%-?\s*comment\s*-?%\}.*?\{%-?\s*endcomment\s*-?%\}"
     r"|\{%-?\s*highlight\s+(?P<language>\S+).*?-?%\}\n?(?P<code>.*?)\n?\{%-?\s*endhighlight\s*-?%\}"
-    r"|\{%.*?%\}|\{\{.*?\}\}|\{#(?!\w).*?#\}",
+    r"|\{%.{0,4000}?%\}|\{\{.{0,4000}?\}\}|\{#(?!\w).{0,4000}?#\}",
     re.S,
 )
 

@@ -22,7 +22,7 @@ _SEARCHED_CHARACTERS = 50_000
 
 def page_title(meta: Meta, body: str, path: str) -> str:
     """The title of a page as plain text on one line; never empty."""
-    for key in ("title", "post_title", "sidebar_label", "linkTitle"):
+    for key in ("title", "post_title"):
         if title := plain_text(text_value(meta.get(key)), markdown=False):
             return title
     return first_heading(body) or _file_title(path)
