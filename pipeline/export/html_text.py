@@ -59,15 +59,17 @@ def decode_html(data: bytes, charset: str | None = None) -> str:
 
 
 def parse_html(text: str) -> BeautifulSoup:
-    """The tree of an HTML text, however broken, without the signs by which headings link to themselves."""
+    """The tree of an HTML text, however broken. Headings do not link to themselves in it, but keep their ids."""
     soup = BeautifulSoup(text, "lxml")
-    for link in soup.select("a[class]"):
-        is_permalink = bool(_PERMALINK_CLASSES & set(link.get("class") or ()))
-        if is_permalink and link.get_text(strip=True) in _PERMALINK_SIGNS:
-            heading = link.find_parent(_HEADINGS)
-            if heading is not None and link.get("id") and not heading.get("id"):
+    for heading in soup.find_all(_HEADINGS):
+        for link in heading.select("a"):
+            is_sign = bool(_PERMALINK_CLASSES & set(link.get("class") or ()))
+            if link.get("id") and not heading.get("id"):
                 heading["id"] = str(link["id"])
-            link.decompose()
+            if is_sign and link.get_text(strip=True) in _PERMALINK_SIGNS:
+                link.decompose()
+            elif str(link.get("href") or "").startswith("#"):
+                link.unwrap()
     return soup
 
 
@@ -76,9 +78,9 @@ def html_title(soup: BeautifulSoup) -> str:
     candidates = [_meta(soup, "og:title")]
     headings = soup.find_all("h1")
     if len(headings) == 1:
-        candidates.append(headings[0].get_text(" "))
+        candidates.append(headings[0].get_text())
     if soup.title is not None:
-        candidates.append(soup.title.get_text(" "))
+        candidates.append(soup.title.get_text())
     return next((title for candidate in candidates if (title := " ".join(candidate.split()))), "")
 
 

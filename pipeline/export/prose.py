@@ -29,15 +29,16 @@ def drop_comments(text: str) -> str:
     end = text.rfind("-->") + len(
         "-->"
     )  # behind it every comment is unclosed, and would be sought to the end
-    return rewrite(text[:end], _COMMENT, lambda _, match: ("", match.end())) + text[end:]
+    return rewrite(text, _COMMENT, lambda _, match: ("", match.end()), end)
 
 
-def rewrite(text: str, pattern: re.Pattern[str], replace: Replace) -> str:
-    """The text with each match of pattern that starts outside of code replaced."""
+def rewrite(text: str, pattern: re.Pattern[str], replace: Replace, end: int | None = None) -> str:
+    """The text with each match of pattern that starts outside of code replaced, as far as `end`."""
+    end = len(text) if end is None else end
     spans = code_spans(text)
     parts: list[str] = []
     done = position = i = 0
-    while match := pattern.search(text, position):
+    while match := pattern.search(text, position, end):
         while i < len(spans) and spans[i][1] <= match.start():
             i += 1
         if i < len(spans) and spans[i][0] <= match.start():
