@@ -59,7 +59,7 @@ def decode_html(data: bytes, charset: str | None = None) -> str:
 
 
 def parse_html(text: str) -> BeautifulSoup:
-    """The tree of an HTML text, however broken. Headings do not link to themselves in it, but keep their ids."""
+    """The tree of an HTML text, however broken. Headings link to themselves no more, but keep their ids."""
     soup = BeautifulSoup(text, "lxml")
     for heading in soup.find_all(_HEADINGS):
         for link in heading.select("a"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import posixpath
 import re
 from collections.abc import Mapping
@@ -10,12 +9,19 @@ from typing import Any
 
 from pipeline import urls
 from pipeline.export.markdown import written_url
-from pipeline.export.sections import ancestors, cascaded, hidden_section, section_files
+from pipeline.export.sections import (
+    ancestors,
+    below,
+    cascaded,
+    content_prefix,
+    hidden_section,
+    section_files,
+)
 from pipeline.export.shortcodes import strip_hugo
 from pipeline.export.tree import Draft, Rules, publish, read_tree
 from pipeline.export.types import Export
 from pipeline.frontmatter import Meta, is_false, private_reason, text_value
-from pipeline.site import Site, SiteError
+from pipeline.site import Site
 
 
 def export_hugo(site: Site) -> Export:
@@ -26,13 +32,17 @@ def export_hugo(site: Site) -> Export:
     (`about.fr.md`); `permalinks`, a pattern for each section. Custom shortcodes are not run: what they
     would print is missing, what they enclose stays.
     """
-    site = with_content_folder(site)
     tree = read_tree(site)
-    sections = section_files(tree.drafts)
-    bundles = {posixpath.dirname(d.path) for d in tree.drafts if _name(d.path) == "index"}
+    prefix = content_prefix(site)
+    drafts = below(prefix, tree.drafts)
+    sections = section_files(drafts)
+    bundles = {posixpath.dirname(draft.path) for draft in drafts if _name(draft.path) == "index"}
 
     def hidden(draft: Draft) -> str | None:
-        bundle = next((f for f in ancestors(draft.path) if f in bundles), None)
+        if not draft.path.startswith(prefix):
+            return "outside of the content folder"
+        (draft,) = below(prefix, [draft])
+        bundle = next((folder for folder in ancestors(draft.path) if folder in bundles), None)
         if bundle is not None and (_name(draft.path), posixpath.dirname(draft.path)) != ("index", bundle):
             return f"a resource of the page bundle {bundle or '.'}"
         inherited = cascaded(draft, sections)
@@ -47,26 +57,12 @@ def export_hugo(site: Site) -> Export:
         tree,
         Rules(
             anchor_style="hugo",
-            url=lambda draft: _url(site, draft),
+            url=lambda draft: _url(site, draft, draft.path.removeprefix(prefix)),
             hidden=hidden,
             body=strip_hugo,
             notes=_notes,
         ),
     )
-
-
-def with_content_folder(site: Site) -> Site:
-    """The site with its content folder as its source: options.content, else `content` where there is one.
-
-    Raises SiteError when the folder that options.content names is not there.
-    """
-    named = site.options.get("content")
-    content = site.source_path / str(named or "content")
-    if content.is_dir():
-        return dataclasses.replace(site, source=str(content))
-    if named:
-        raise SiteError(f"{site.toml}: options.content: {named!r} is not a folder in {site.source}")
-    return site
 
 
 def _not_rendered(meta: Meta) -> str | None:
@@ -89,9 +85,9 @@ def _notes(draft: Draft) -> list[str]:
     ]
 
 
-def _url(site: Site, draft: Draft) -> str:
+def _url(site: Site, draft: Draft, path: str) -> str:
     meta = draft.front.meta
-    stem, prefix = _language(site, urls.strip_suffix(draft.path))
+    stem, prefix = _language(site, urls.strip_suffix(path))
     if address := text_value(meta.get("url")):
         return written_url(
             site, draft.path, address if re.search(r"(/|\.\w+)$", address) else address + "/", "url"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import posixpath
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,6 +11,30 @@ from pathspec import PathSpec
 
 from pipeline.export.tree import Draft
 from pipeline.frontmatter import Meta, private_reason
+from pipeline.site import Site, SiteError
+
+
+def content_prefix(site: Site) -> str:
+    """What the paths of a site's content begin with: options.content, else "content/" if it is there, or "".
+
+    Raises SiteError when the folder that options.content names is not there.
+    """
+    named = site.options.get("content")
+    folder = str(named or "content").strip("/")
+    if (site.source_path / folder).is_dir():
+        return f"{folder}/"
+    if named:
+        raise SiteError(f"{site.toml}: options.content: {named!r} is not a folder in {site.source}")
+    return ""
+
+
+def below(prefix: str, drafts: Iterable[Draft]) -> list[Draft]:
+    """The drafts whose paths begin with prefix, with their paths without it."""
+    return [
+        dataclasses.replace(draft, path=draft.path.removeprefix(prefix))
+        for draft in drafts
+        if draft.path.startswith(prefix)
+    ]
 
 
 def ancestors(path: str) -> list[str]:

@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -117,12 +118,10 @@ def find_files(
     and are passed over.
     """
     root = site.source_path
-    include = PathSpec.from_lines("gitignore", site.include) if site.include else None
-    exclude = PathSpec.from_lines("gitignore", site.exclude)
     for path, location in sorted(_walk(root, exclusions)):
         if not path.lower().endswith(tuple(suffixes)):
             continue
-        reason = _reason_to_skip(path, location, root, include, exclude)
+        reason = _reason_to_skip(site, path, location)
         if reason is None:
             yield path, location
         else:
@@ -168,16 +167,26 @@ def _walk(root: Path, exclusions: list[Exclusion]) -> Iterator[tuple[str, Path]]
             yield location.relative_to(root).as_posix(), location
 
 
-def _reason_to_skip(
-    path: str, location: Path, root: Path, include: Patterns | None, exclude: Patterns
-) -> str | None:
+def pattern_reason(site: Site, path: str) -> str | None:
+    """Why the site's patterns leave a path out, or None. Patterns are those of .gitignore files."""
+    if _patterns(site.exclude).match_file(path):
+        return "excluded by site.toml"
+    if site.include and not _patterns(site.include).match_file(path):
+        return "not included by site.toml"
+    return None
+
+
+@lru_cache(maxsize=64)
+def _patterns(lines: tuple[str, ...]) -> Patterns:
+    return PathSpec.from_lines("gitignore", lines)
+
+
+def _reason_to_skip(site: Site, path: str, location: Path) -> str | None:
     if not _is_text(path):
         return "its name is not UTF-8"
-    if exclude.match_file(path):
-        return "excluded by site.toml"
-    if include is not None and not include.match_file(path):
-        return "not included by site.toml"
-    if location.is_symlink() and not _resolves_inside(location, root):
+    if reason := pattern_reason(site, path):
+        return reason
+    if location.is_symlink() and not _resolves_inside(location, site.source_path):
         return "a symbolic link out of the source"
     if not stat.S_ISREG(location.stat().st_mode):
         return "not a plain file"
@@ -207,5 +216,5 @@ def _anchor_style(meta: Meta, default: AnchorStyle) -> AnchorStyle:
 
 def _reason_to_hide(draft: Draft, rules: Rules) -> str | None:
     if draft.front.unreadable_privacy:
-        return "its front matter is malformed and says something of drafts or visibility"
+        return "malformed front matter that speaks of drafts or visibility"
     return private_reason(draft.front.meta) or rules.hidden(draft)

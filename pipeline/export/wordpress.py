@@ -18,7 +18,7 @@ from pipeline.export.html_text import html_to_markdown
 from pipeline.export.markdown import partial_reason
 from pipeline.export.shortcodes import strip_wordpress
 from pipeline.export.title import plain_text
-from pipeline.export.tree import Draft, Rules, publish, read_tree
+from pipeline.export.tree import Draft, Rules, pattern_reason, publish, read_tree
 from pipeline.export.types import Exclusion, Export
 from pipeline.frontmatter import text_value
 from pipeline.page import Page
@@ -96,7 +96,7 @@ def _export_wxr(site: Site) -> Export:
             for item in _items(stream):
                 path = item.path if item.path not in seen else f"{item.path}-{item.post_id or len(seen)}"
                 seen.add(path)
-                reason = _reason_to_hide(item)
+                reason = _reason_to_hide(item) or pattern_reason(site, path)
                 if reason is None:
                     pages.append(_wxr_page(site, item, path))
                 else:

@@ -6,12 +6,11 @@ import posixpath
 import re
 
 from pipeline import urls
-from pipeline.export.hugo import with_content_folder
-from pipeline.export.sections import hidden_section, section_files
+from pipeline.export.sections import below, content_prefix, hidden_section, section_files
 from pipeline.export.shortcodes import strip_liquid
 from pipeline.export.tree import Draft, Rules, publish, read_tree
 from pipeline.export.types import Export
-from pipeline.frontmatter import is_false, text_value
+from pipeline.frontmatter import Meta, is_false, text_value
 from pipeline.site import Site
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:T[\d:]+(?:\.\d+)?(?:Z|[+-][\d:]+)?)?[-_](?=.)")
@@ -22,27 +21,30 @@ def export_zola(site: Site) -> Export:
 
     options.content in site.toml names the content folder.
     """
-    site = with_content_folder(site)
     tree = read_tree(site)
-    sections = section_files(tree.drafts)
+    prefix = content_prefix(site)
+    sections = section_files(below(prefix, tree.drafts))
 
     def hidden(draft: Draft) -> str | None:
+        if not draft.path.startswith(prefix):
+            return "outside of the content folder"
         if "render" in draft.front.meta and is_false(draft.front.meta["render"]):
             return "render = false"
-        return hidden_section(draft, sections)
+        return hidden_section(below(prefix, [draft])[0], sections)
 
-    rules = Rules(anchor_style="zola", url=lambda draft: _url(site, draft), hidden=hidden, body=strip_liquid)
-    return publish(site, tree, rules)
+    def url(draft: Draft) -> str:
+        return _url(site, draft.front.meta, draft.path.removeprefix(prefix))
+
+    return publish(site, tree, Rules(anchor_style="zola", url=url, hidden=hidden, body=strip_liquid))
 
 
-def _url(site: Site, draft: Draft) -> str:
-    meta = draft.front.meta
+def _url(site: Site, meta: Meta, file: str) -> str:
     if path := text_value(meta.get("path")):
         return urls.join(site.base_url, urls.quote_address(path), True)
-    stem = urls.strip_suffix(draft.path)
+    stem = urls.strip_suffix(file)
     stem, dot, language = stem.rpartition(".")
     prefix = f"{language}/" if dot and language in site.options.get("languages", []) else ""
-    stem = stem if prefix else urls.strip_suffix(draft.path)
+    stem = stem if prefix else urls.strip_suffix(file)
     folder, name = posixpath.split(stem)
     if name == "_index":
         return urls.join(site.base_url, prefix + _slugs(folder), True)

@@ -66,17 +66,19 @@ def test_hugo_hides_what_it_does_not_render(make_site: MakeSite) -> None:
         "content/broken/a.md": "secret",
         "content/bundle/index.md": "Text",
         "content/bundle/part.md": "secret",
+        "README.md": "secret",
     }
     assert hidden(make_site("hugo", files)) == {
-        "headless/index.md": "headless",
-        "never.md": "build.render: never",
-        "part/deep/a.md": "build.render: never (from a section's cascade)",
-        "wip/_index.md": "draft",
-        "wip/a.md": "below wip/_index.md: draft",
-        "params/x/a.md": "private (from a section's cascade)",
-        "broken/_index.md": "its front matter is malformed and says something of drafts or visibility",
-        "broken/a.md": "below broken/_index.md, whose front matter is malformed",
-        "bundle/part.md": "a resource of the page bundle bundle",
+        "content/headless/index.md": "headless",
+        "content/never.md": "build.render: never",
+        "content/part/deep/a.md": "build.render: never (from a section's cascade)",
+        "content/wip/_index.md": "draft",
+        "content/wip/a.md": "below wip/_index.md: draft",
+        "content/params/x/a.md": "private (from a section's cascade)",
+        "content/broken/_index.md": "malformed front matter that speaks of drafts or visibility",
+        "content/broken/a.md": "below broken/_index.md, whose front matter is malformed",
+        "content/bundle/part.md": "a resource of the page bundle bundle",
+        "README.md": "outside of the content folder",
     }
 
 
@@ -86,7 +88,7 @@ def test_a_page_can_undo_its_sections_cascade(make_site: MakeSite) -> None:
         "content/s/a.md": "---\ndraft: false\n---\nText",
         "content/s/b.md": "secret",
     }
-    assert list(hidden(make_site("hugo", files))) == ["s/b.md"]
+    assert list(hidden(make_site("hugo", files))) == ["content/s/b.md"]
 
 
 def test_dates_do_not_hide_a_page_but_are_said(make_site: MakeSite) -> None:
@@ -126,9 +128,9 @@ def test_zola_hides_unrendered_sections_and_what_lies_below_drafts(make_site: Ma
         "content/wip/deep/a.md": "+++\n+++\nsecret",
     }
     assert hidden(make_site("zola", files)) == {
-        "quiet/_index.md": "render = false",
-        "wip/_index.md": "draft",
-        "wip/deep/a.md": "below wip/_index.md: draft",
+        "content/quiet/_index.md": "render = false",
+        "content/wip/_index.md": "draft",
+        "content/wip/deep/a.md": "below wip/_index.md: draft",
     }
 
 

@@ -61,6 +61,13 @@ def test_a_wxr_file_publishes_its_public_posts_and_pages(make_site: MakeSite) ->
     assert "secret" not in "".join(page.body for page in exported.pages)
 
 
+def test_patterns_leave_out_posts_of_a_wxr_file(make_site: MakeSite) -> None:
+    site = make_site(
+        "wordpress", {"export.xml": WXR.read_bytes()}, source=_source(make_site), exclude=("post/*",)
+    )
+    assert [page.path for page in export(site).pages] == ["page/about"]
+
+
 def test_the_html_of_a_wxr_post_becomes_markdown(make_site: MakeSite) -> None:
     exported = export(make_site("wordpress", {"export.xml": WXR.read_bytes()}, source=_source(make_site)))
     about, post = (page.body for page in exported.pages)
