@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import Counter
 from typing import Any
@@ -11,6 +12,9 @@ import trafilatura
 from bs4 import BeautifulSoup, Comment, Tag
 from bs4.dammit import UnicodeDammit
 from markdownify import ATX, MarkdownConverter
+
+# A page that it finds no text in is kept whole here; its own errors about that would alarm for nothing.
+logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
 
 _NOT_TEXT = "script, style, template, noscript, iframe, svg, canvas, object, title, meta, link, base"
 _CONTROLS = frozenset(("dialog", "form", "button", "select", "input"))

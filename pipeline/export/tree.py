@@ -156,7 +156,7 @@ def decode(data: bytes, path: str) -> tuple[str, ExportWarning | None]:
 
 
 def _walk(root: Path, exclusions: list[Exclusion]) -> Iterator[tuple[str, Path]]:
-    for folder, names, files in os.walk(root):
+    for folder, names, files in os.walk(root, onerror=_refuse):
         for name in sorted(names):
             if Path(folder, name).is_symlink():
                 path = Path(folder, name).relative_to(root).as_posix()
@@ -165,6 +165,11 @@ def _walk(root: Path, exclusions: list[Exclusion]) -> Iterator[tuple[str, Path]]
         for name in files:
             location = Path(folder, name)
             yield location.relative_to(root).as_posix(), location
+
+
+def _refuse(error: OSError) -> None:
+    """A folder that cannot be listed would silently shrink the site."""
+    raise SiteError(f"{error.filename}: cannot be listed ({error.strerror}); allow it")
 
 
 def pattern_reason(site: Site, path: str) -> str | None:
