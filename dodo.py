@@ -73,7 +73,7 @@ def task_export() -> Iterator[dict[str, Any]]:
             "file_dep": [*source_files(site), COLLECTIONS, *CODE],
             "targets": [BUILD.pages(site.name)],
             "uptodate": [run_once, config_changed({"source": site.source})],
-            "clean": True,
+            "clean": [stage("remove_pages", site.name)],
         }
     yield {
         "name": "report",
@@ -117,7 +117,9 @@ def task_model() -> dict[str, Any]:
     """Fetch the embedding model's weights and build its graph"""
     return {
         "actions": [stage("make_model")],
-        "file_dep": code_files("pipeline/model.py", "pipeline/models.toml", "pipeline/bert.py", "requirements"),
+        "file_dep": code_files(
+            "pipeline/model.py", "pipeline/models.toml", "pipeline/bert.py", "requirements"
+        ),
         "targets": MODEL,
         "uptodate": [
             run_once,

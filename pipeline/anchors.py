@@ -27,6 +27,13 @@ class Anchors:
 
     def add(self, heading: Heading) -> str:
         """The anchor of the page's next heading, without `#`; empty when it has none."""
+        if self._style == "docusaurus" and heading.level == 1:
+            # Docusaurus counts the id of a title and then does not write it (theme-classic, Heading).
+            self._anchor(heading)
+            return ""
+        return self._anchor(heading)
+
+    def _anchor(self, heading: Heading) -> str:
         if heading.explicit_id:
             if self._style in ("hugo", "zola"):  # the others may well make the same id once more
                 self._seen.setdefault(heading.explicit_id, 0)
@@ -82,6 +89,7 @@ def _zola(heading: Heading) -> str:
 
 _SLUGS: dict[AnchorStyle, Callable[[Heading], str]] = {
     "github": _github,
+    "docusaurus": _github,
     "hugo": _hugo,
     "kramdown": _kramdown,
     "zola": _zola,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-AnchorStyle = Literal["github", "hugo", "kramdown", "zola", "none"]
+AnchorStyle = Literal["github", "docusaurus", "hugo", "kramdown", "zola", "none"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,6 +178,13 @@ def verify_current(settings: BuildSettings) -> None:
         print(f"  {line}")
 
 
+def remove_pages(settings: BuildSettings, name: str) -> None:
+    """Removes a site's exported pages and their report."""
+    report = Layout(settings.build).pages(name)
+    shutil.rmtree(report.with_suffix(""), ignore_errors=True)
+    report.unlink(missing_ok=True)
+
+
 def remove_vectors(settings: BuildSettings) -> None:
     """Removes the vectors, the cache with them."""
     shutil.rmtree(Layout(settings.build).vectors.parent, ignore_errors=True)

@@ -35,7 +35,9 @@ def export_docusaurus(site: Site) -> Export:
             return "a test"
         return partial_reason(below)
 
-    rules = Rules(anchor_style="github", url=lambda draft: _url(site, draft), hidden=hidden, body=strip_mdx)
+    rules = Rules(
+        anchor_style="docusaurus", url=lambda draft: _url(site, draft), hidden=hidden, body=strip_mdx
+    )
     return publish(site, read_tree(site), rules)
 
 

@@ -51,7 +51,7 @@ def written_url(site: Site, path: str, address: str, key: str) -> str:
 def _url(site: Site, draft: Draft, folders_with_index: set[str]) -> str:
     if address := text_value(draft.front.meta.get("url")):
         return written_url(site, draft.path, address, "url")
-    slash = site.trailing_slash is not False
+    slash = site.trailing_slash
     folder, name = posixpath.dirname(draft.path), _name(draft.path)
     if slug := text_value(draft.front.meta.get("slug")):
         if slug.startswith("/"):
@@ -62,7 +62,7 @@ def _url(site: Site, draft: Draft, folders_with_index: set[str]) -> str:
     if site.keep_extension:
         return urls.join(site.base_url, urls.quote_path(draft.path))
     if name == "index" or (name == "README" and folder not in folders_with_index):
-        return urls.join(site.base_url, urls.quote_path(folder), slash)
+        return urls.join(site.base_url, urls.quote_path(folder) + "/", slash)
     return urls.join(site.base_url, urls.quote_path(urls.strip_suffix(draft.path)), slash)
 
 

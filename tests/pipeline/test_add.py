@@ -89,7 +89,7 @@ def test_the_pages_are_shown_before_anything_is_written(
         shown = capsys.readouterr().out
         assert "2 pages in, 1 out" in shown
         assert "left out, draft: 1" in shown
-        assert "https://example.org/a/" in shown
+        assert "https://example.org/a " in shown
         assert not toml.exists()
         assert str(toml) in question
         return "n"

@@ -58,6 +58,10 @@ def test_kramdown_anchors_count_repeated_headings_and_drop_dashes() -> None:
     ]  # fmt: skip
 
 
+def test_docusaurus_gives_a_title_no_anchor_and_counts_it_all_the_same() -> None:
+    assert anchors("docusaurus", "# Setup\n## Setup\n## Run {#go}\n") == ["", "setup-1", "go"]
+
+
 def test_zola_anchors_are_ascii() -> None:
     assert anchors("zola", "# Ça va? *Oui!*\n# ça va oui\n# 北京\n") == [
         "ca-va-oui",
