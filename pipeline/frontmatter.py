@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import yaml
@@ -14,28 +15,54 @@ from frontmatter.default_handlers import YAMLHandler
 
 Meta = Mapping[str, Any]
 
+_HIDE_IF_TRUE = ("draft", "private", "unlisted", "hidden", "noindex")
+_HIDE_IF_FALSE = ("published", "publish", "public")
+_STATUS = ("status", "post_status")
+_PASSWORD = ("password", "post_password")
 _PRIVACY_KEYS = (
-    "draft", "private", "unlisted", "published", "status", "post_status", "visibility",
-    "password", "post_password", "headless", "render", "build", "_build",
+    *_HIDE_IF_TRUE, *_HIDE_IF_FALSE, *_STATUS, *_PASSWORD, "visibility", "robots", "headless", "render",
+    "build", "_build",
 )  # fmt: skip
 _PRIVATE_STATUS = frozenset(
-    ("draft", "auto-draft", "private", "pending", "future", "scheduled", "trash", "unpublished", "hidden",
-     "unlisted")
+    ("draft", "auto-draft", "private", "pending", "future", "scheduled", "trash", "inherit", "unpublished",
+     "hidden", "unlisted")
 )  # fmt: skip
 _FALSE = frozenset(("", "false", "no", "off", "0", "n", "f", "none", "null", "~"))
 
 _OPEN = re.compile(r"\ufeff?(?:[ \t]*(?:\r\n|\n|\r))*(---|\+\+\+)[ \t]*(?:\r\n|\n|\r)")
 _JSON_OPEN = re.compile(r"\ufeff?\s*(?=\{\s*(?:\"|\}))")
 _CLOSE = {
-    "---": re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\r\n|\n|\r|\Z)|(?<=\r)(?:---|\.\.\.)[ \t]*(?:\r|\Z)", re.M),
-    "+++": re.compile(r"^\+\+\+[ \t]*(?:\r\n|\n|\r|\Z)", re.M),
+    "---": re.compile(r"(?:^|(?<=\r))(?:---|\.\.\.)[ \t]*(?:\r\n|\n|\r|\Z)", re.M),
+    "+++": re.compile(r"(?:^|(?<=\r))\+\+\+[ \t]*(?:\r\n|\n|\r|\Z)", re.M),
 }
 _ENTRY = re.compile(r"""["']?[A-Za-z_][\w.-]*["']?\s*[:=]""")
 _CONTINUED = re.compile(r"""[ \t#\-\]}"']|<!--|$""")
 _PRIVACY_MENTION = re.compile(
-    rf"""^[ \t"']*(?:draft|private|unlisted|published)\b|\b(?:{"|".join(_PRIVACY_KEYS)})["']?\s*[:=]""",
+    rf"""^[ \t"']*(?:{"|".join((*_HIDE_IF_TRUE, *_HIDE_IF_FALSE))})\b"""
+    rf"""|\b(?:{"|".join(_PRIVACY_KEYS)})["']?\s*[:=]"""
+    r"""|^[ \t]*"[^"\n]*\\[^"\n]*"\s*:""",  # a key written in escapes may be any
     re.M | re.I,
 )
+
+# What a person may have meant as front matter, and no generator reads as such: behind marks that nobody sees,
+# comments or imports stands another delimiter than the known ones, or a second block begins below the first.
+_NEARLY_OPEN = re.compile(
+    r"(?:[\s\ufeff\xad\u200b-\u200f\u2060]|<!--.*?-->|(?:import|export)\b[^\r\n]*)*+"
+    r"(?:-{3,}|\+{3,}|;{3,}|\{(?![{%/])"
+    r"|(?=(?:[A-Za-z_][\w.-]*[ \t]*[:=][^\r\n]*[\r\n]+)++(?:---|\+\+\+)[ \t]*[\r\n]))",
+    re.S,
+)
+_HIDING_ENTRY = re.compile(
+    rf"""(?:^|[{{,])[ \t"'?\-]*(?:
+        (?:{"|".join(_HIDE_IF_TRUE)})["']?\s*[:=]\s*["']?(?:true|yes|on|y|1)\b
+        |(?:{"|".join(_HIDE_IF_FALSE)})["']?\s*[:=]\s*["']?(?:false|no|off|n|0)\b
+        |(?:{"|".join(_STATUS)}|visibility)["']?\s*[:=]\s*["']?(?:{"|".join(sorted(_PRIVATE_STATUS))})\b
+    )""",
+    re.M | re.I | re.X,
+)
+_CODE_FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.M)
+# How far such a block is looked through, in characters.
+_NEARLY_CHARS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +114,28 @@ def parse(text: str) -> FrontMatter:
     """The front matter of a file's text (YAML, TOML or JSON), and its body. Never raises.
 
     A byte-order mark, blank lines before the opening line, spaces after a delimiter and any kind of line
-    end are allowed. A `---` that turns out to be a thematic break is body.
+    end are allowed. A `---` that turns out to be a thematic break is body. What looks like front matter that
+    no generator would read, and hides the page, counts as malformed.
     """
+    front = _parse(text)
+    if front.unreadable_privacy or not (stray := _stray_entry(front.body)):
+        return front
+    line = front.body_line + _count_lines(front.body[: stray.start()])
+    message = f"{stray[0].strip()!r} stands where no front matter is read"
+    return replace(front, error=message, error_line=line, unreadable_privacy=True)
+
+
+def _stray_entry(body: str) -> re.Match[str] | None:
+    """The entry that hides a page, where it stands at the top of a body in what is nearly front matter."""
+    opened = _NEARLY_OPEN.match(body)
+    if opened is None:
+        return None
+    end = opened.end() + _NEARLY_CHARS
+    fence = _CODE_FENCE.search(body, opened.end(), end)
+    return _HIDING_ENTRY.search(body, opened.start(), fence.start() if fence else end)
+
+
+def _parse(text: str) -> FrontMatter:
     if opened := _OPEN.match(text):
         closed = _CLOSE[opened[1]].search(text, opened.end())
         if closed is None:
@@ -110,21 +157,32 @@ def private_reason(meta: Meta) -> str | None:
     past hide nothing, so that a build does not depend on the day it runs.
     """
     for scope in (meta, _mapping(meta.get("params")), _mapping(meta.get("extra"))):
-        values = {str(key).lower(): value for key, value in scope.items()}
-        for key in ("draft", "private", "unlisted"):
-            if key in values and not is_false(values[key]):
-                return key
-        if values.get("published") is not None and _says_unpublished(values["published"]):
-            return "published: false"
-        for key in ("status", "post_status"):
-            if (status := _word(values.get(key))) in _PRIVATE_STATUS:
-                return f"{key}: {status}"
-        visibility = _word(values.get("visibility"))
-        if visibility not in ("", "public", "published", "visible"):
-            return f"visibility: {visibility}"
-        if any(not is_false(values.get(key)) for key in ("password", "post_password")):
-            return "password-protected"
+        for key, value in scope.items():
+            if reason := _hiding_reason(_plain_key(key), value):
+                return reason
     return None
+
+
+def _hiding_reason(key: str, value: object) -> str | None:
+    words = [_word(each) for each in value] if isinstance(value, list) else [_word(value)]
+    if key in _HIDE_IF_TRUE and not is_false(value):
+        return key
+    if key in _HIDE_IF_FALSE and value is not None and _says_unpublished(value):
+        return f"{key}: false"
+    if key in _STATUS and (status := next((word for word in words if word in _PRIVATE_STATUS), None)):
+        return f"{key}: {status}"
+    if key == "visibility" and words[0] not in ("", "public", "published", "visible"):
+        return f"visibility: {words[0]}"
+    if key == "robots" and re.search(r"\b(?:noindex|none)\b", " ".join(words)):
+        return "noindex"
+    if key in _PASSWORD and not is_false(value):
+        return "password-protected"
+    return None
+
+
+def _plain_key(key: object) -> str:
+    """A key in lower case, without full-width letters and marks that nobody sees."""
+    return re.sub(r"^\W+|\W+$", "", unicodedata.normalize("NFKC", str(key))).lower()
 
 
 def is_false(value: object) -> bool:
@@ -133,10 +191,14 @@ def is_false(value: object) -> bool:
 
 
 def text_value(value: object) -> str:
-    """A front matter value as one line of text; empty for null, lists and tables."""
+    """A front matter value as one line of text; empty for null, lists and tables.
+
+    Escapes can write what no text holds: two halves of a character are joined, one alone and NUL replaced.
+    """
     if value is None or isinstance(value, (list, dict, tuple)):
         return ""
-    return " ".join(str(value).split())
+    text = str(value).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return " ".join(text.replace("\0", "\N{REPLACEMENT CHARACTER}").split())
 
 
 def _says_unpublished(value: object) -> bool:
@@ -221,7 +283,7 @@ def _suspicion(block: str, line: int) -> dict[str, Any]:
 def _read_json(text: str, start: int) -> FrontMatter:
     try:
         meta, end = json.JSONDecoder().raw_decode(text, start)
-    except (json.JSONDecodeError, RecursionError) as problem:
+    except (ValueError, RecursionError) as problem:  # ValueError also for a number of thousands of digits
         line = getattr(problem, "lineno", 1)
         head = text[start : start + 10_000]
         return FrontMatter(

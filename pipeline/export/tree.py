@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import os
 import stat
@@ -22,6 +23,13 @@ from pipeline.site import Site, SiteError
 
 Patterns = PathSpec[Any]
 MARKDOWN = (".md", ".mdx", ".markdown")
+# UTF-32 first: its little-endian mark begins with that of UTF-16.
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +147,19 @@ def read_bytes(location: Path) -> bytes:
 
 
 def decode(data: bytes, path: str) -> tuple[str, ExportWarning | None]:
-    """The text of a file's bytes, and a warning when they are not UTF-8 (then Windows-1252 or Latin-1)."""
-    for mark, encoding in ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):
-        if data.startswith(mark) and len(data) % 2 == 0:
-            return data.decode(encoding, "replace"), ExportWarning(
-                path, 0, "read as UTF-16; save it as UTF-8"
-            )
+    """The text of a file's bytes, and a warning when they are not UTF-8 (then Windows-1252 or Latin-1).
+
+    A NUL, which is no text, is replaced as CommonMark 0.31, section 2.3, says.
+    """
+    text, warning = _decode(data, path)
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}"), warning
+
+
+def _decode(data: bytes, path: str) -> tuple[str, ExportWarning | None]:
+    if (encoding := _wide_encoding(data)) is not None:
+        name = encoding.removesuffix("-le").removesuffix("-be").upper()
+        text = data.decode(encoding, "replace")
+        return text, ExportWarning(path, 0, f"read as {name}; save it as UTF-8")
     try:
         return data.decode("utf-8"), None
     except UnicodeDecodeError as error:
@@ -153,6 +168,22 @@ def decode(data: bytes, path: str) -> tuple[str, ExportWarning | None]:
         return data.decode("cp1252"), ExportWarning(path, line, "not UTF-8; read as Windows-1252")
     except UnicodeDecodeError:
         return data.decode("latin-1"), ExportWarning(path, line, "not UTF-8; read as Latin-1")
+
+
+def _wide_encoding(data: bytes) -> str | None:
+    """UTF-16 or UTF-32, told by the byte-order mark or by every other byte being NUL; else None.
+
+    Read as UTF-8 such a file would have no front matter, and be published whatever that says.
+    """
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return encoding
+    head = data[:8]
+    if len(head) >= 4 and not any(head[1::2]) and all(head[::2]):
+        return "utf-16-le"
+    if len(head) >= 4 and not any(head[::2]) and all(head[1::2]):
+        return "utf-16-be"
+    return None
 
 
 def _walk(root: Path, exclusions: list[Exclusion]) -> Iterator[tuple[str, Path]]:

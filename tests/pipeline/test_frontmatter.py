@@ -122,6 +122,7 @@ def test_a_comment_as_a_key_is_no_error() -> None:
         "{title: A: B, draft: true}",
         "title: A: B\nstatus: private",
         "title: A: B\nvisibility: hidden",
+        'title: A: B\n"dr\\u0061ft": true',
     ],
 )
 def test_malformed_front_matter_that_speaks_of_privacy_says_so(block: str) -> None:
@@ -137,6 +138,55 @@ def test_front_matter_that_is_never_closed_is_text_unless_it_speaks_of_drafts() 
     assert (front.meta, front.error_line) == ({"title": "A"}, 1)
     assert "Text" in front.body
     assert parse("---\ndraft: true\n\nText\n").unreadable_privacy
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " ---\ndraft: true\n---\nText",
+        "----\ndraft: true\n----\nText",
+        "---yaml\ndraft: true\n---\nText",
+        "--- # settings\ndraft: true\n---\nText",
+        "\ufeff\ufeff---\ndraft: true\n---\nText",
+        "\u200b---\ndraft: true\n---\nText",
+        "<!-- one --><!-- two -->\n---\ndraft: true\n---\nText",
+        'import A from "a"\n\n---\npublished: false\n---\nText',
+        ';;;\n{"draft": true}\n;;;\nText',
+        "{'private': true}\nText",
+        '{"draft": true} Text',
+        '{\n// settings\n"draft": true\n}\nText',
+        "---\n\ndraft: true\n\nText",
+        "---\n# settings\ntitle: A\n\nstatus: draft\nText",
+        "---\ntitle: |\n  A\n---\ndraft: true\n---\nText",
+        "---\n%YAML 1.2\n---\ndraft: true\n---\nText",
+    ],
+)
+def test_what_is_nearly_front_matter_and_hides_the_page_is_taken_at_its_word(text: str) -> None:
+    front = parse(text)
+    assert front.unreadable_privacy
+    assert front.error_line >= 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "---\n\nDrafts and private: what they are.\n",
+        "---\n\n```yaml\n---\ndraft: true\n---\n```\n",
+        "```yaml\n---\ndraft: true\n---\n```\n",
+        "{{< note draft=true >}}\n",
+        "Status: Draft\n\nText\n",
+        "<!-- " * 5000,
+        "<!-- -->\n" * 5000,
+        " " * 100_000,
+    ],
+)
+def test_text_about_drafts_is_text(text: str) -> None:
+    front = parse(text)
+    assert (front.body, front.unreadable_privacy) == (text, False)
+
+
+def test_a_number_of_thousands_of_digits_is_an_error_of_the_page() -> None:
+    assert parse('{"a": ' + "9" * 5000 + ', "draft": true}\nText').unreadable_privacy
 
 
 @pytest.mark.parametrize("text", ["---\n\nProse.\n\n---\n\nMore.\n", "---\nProse, and\nmore\n---\n", "---\n"])
@@ -179,6 +229,21 @@ def test_what_is_clearly_false_hides_nothing(value: str) -> None:
         ("post_password: secret", "password-protected"),
         ("params:\n  draft: true", "draft"),
         ("extra:\n  unlisted: true", "unlisted"),
+        ("published: 'False'", "published: false"),
+        ('draft: "true "', "draft"),
+        ("Draft: true\ndraft: false", "draft"),
+        ("status: [stable, draft]", "status: draft"),
+        ("post_status: inherit", "post_status: inherit"),
+        ("publish: false", "publish: false"),
+        ("public: no", "public: false"),
+        ("hidden: true", "hidden"),
+        ("robots: noindex, nofollow", "noindex"),
+        ("\u200bdraft: true", "draft"),
+        ("ｄｒａｆｔ: true", "draft"),
+        ("on: &on true\ndraft: *on", "draft"),
+        ("all: &all {draft: true}\n<<: *all", "draft"),
+        ("? draft\n: true", "draft"),
+        ('"dr\\u0061ft": true', "draft"),
     ],
 )
 def test_every_way_to_be_private_has_its_reason(block: str, reason: str) -> None:

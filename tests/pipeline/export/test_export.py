@@ -46,6 +46,23 @@ def test_private_pages_leave_no_kind_of_markdown_site(kind: str, make_site: Make
     assert exported.n_pages_in == 1 + len(PRIVATE)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252"])
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+def test_a_draft_is_one_in_every_encoding(encoding: str, newline: str, make_site: MakeSite) -> None:
+    text = newline.join(["---", "title: café", "draft: true", "---", "secret"])
+    assert export(make_site("markdown", {"a.md": text.encode(encoding)})).pages == ()
+
+
+def test_what_no_text_can_hold_is_replaced(make_site: MakeSite) -> None:
+    front = '---\ntitle: "one \\ud83d\\ude00 \\ud83d \\0"\nslug: "a\\ud83d"\n---\nbo\0dy'
+    page = export(make_site("markdown", {"a.md": front})).pages[0]
+    assert (page.title, page.url, page.body) == (
+        "one 😀 \ufffd \ufffd",
+        "https://example.org/a\ufffd",
+        "bo\ufffddy",
+    )
+
+
 @pytest.mark.parametrize("kind", ["markdown", "docusaurus", "jekyll"])
 def test_partials_leave_no_site_that_has_them(kind: str, make_site: MakeSite) -> None:
     files = {"docs/_part.md": "---\na: b\n---\nsecret", "docs/_more/a.md": "---\na: b\n---\nsecret"}
@@ -121,6 +138,9 @@ def test_pipes_and_hidden_folders_are_not_read(make_site: MakeSite) -> None:
         (b"one\ncaf\xe9\n", "one\ncafé\n", "not UTF-8; read as Windows-1252"),
         (b"a\x81\xe9", "a\x81é", "not UTF-8; read as Latin-1"),
         ("é".encode("utf-16"), "é", "read as UTF-16; save it as UTF-8"),
+        (b"\xff\xfea\0b", "a\ufffd", "read as UTF-16; save it as UTF-8"),
+        ("four".encode("utf-16-be"), "four", "read as UTF-16; save it as UTF-8"),
+        ("é".encode("utf-32"), "é", "read as UTF-32; save it as UTF-8"),
     ],
 )
 def test_other_encodings_are_read_and_said(data: bytes, body: str, message: str, make_site: MakeSite) -> None:
