@@ -7,12 +7,14 @@ import re
 from pipeline.export.prose import rewrite
 
 _MDX = re.compile(
-    r"\{/\*.*?\*/\}"  # a comment
-    r"|<head\b[^>]*>.*?</head\s*>"  # Docusaurus: metadata for the page's head, shown to nobody
+    r"\{/\*"  # a comment
+    r"|<head\b"  # Docusaurus: metadata for the page's head, shown to nobody
     r"|</?>|</?(?=[A-Z])"  # a fragment or a component
     r"|(?:\A|(?<=\n))(?=(?:import|export)\b)",  # a module statement
     re.S,
 )
+# What a reader never sees, from here to there.
+_HIDDEN = {"{/*": "*/}", "<head": "</head>"}
 _NAME = re.compile(r"[A-Z][\w$]*(?:[.:][\w$-]+)*")
 _ATTRIBUTE = re.compile(r"\s+(?:([\w:.-]+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|(?=\{))|)|(?=\{))")
 _TAG_END = re.compile(r"\s*/?>")
@@ -29,8 +31,10 @@ _EXPORT = re.compile(r"export\s+(?:default|const|let|var|function|class|async|ty
 _JS_TOKEN = re.compile(
     r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`|[{}()\[\]]|\n""", re.S
 )
-# In characters. A brace that stays open longer is no module code, and is not sought through a large page.
+# In characters, and in brackets. What stays open longer or deeper is no code that somebody wrote, and its end
+# is not sought through a large page.
 _LONGEST_STATEMENT = 10_000
+_DEEPEST_STATEMENT = 40
 _OPENING, _CLOSING = "{([", "})]"
 
 
@@ -42,12 +46,22 @@ def strip_mdx(text: str) -> str:
     """
     if not re.search(r"</?[A-Z>]|\{/\*|<head\b|^(?:import|export)\b", text, re.M):
         return text
-    return rewrite(text, _MDX, _replacement)
+    # Behind the last end everything is unclosed, and would be sought to the end of the text.
+    last_end = {opening: text.rfind(end) for opening, end in _HIDDEN.items()}
+
+    def replacement(text: str, match: re.Match[str]) -> tuple[str, int] | None:
+        if match[0] not in _HIDDEN:
+            return _replacement(text, match)
+        closing = _HIDDEN[match[0]]
+        end = text.find(closing, match.end()) if match.end() <= last_end[match[0]] else -1
+        return ("", end + len(closing)) if end >= 0 else None
+
+    return rewrite(text, _MDX, replacement)
 
 
 def _replacement(text: str, match: re.Match[str]) -> tuple[str, int] | None:
     tag = match[0]
-    if tag.startswith(("{/*", "<head")) or tag in ("<>", "</>"):
+    if tag in ("<>", "</>"):
         return "", match.end()
     if tag == "</":
         closing = re.compile(rf"{_NAME.pattern}\s*>").match(text, match.end())
@@ -93,6 +107,8 @@ def _module_statement(text: str, start: int) -> tuple[str, int] | None:
             and re.compile(r"\s*(?:\n|\Z)|import\b|export\b").match(text, token.end())
         ):
             return "", token.end()
+        if depth > _DEEPEST_STATEMENT:
+            return None
     return ("", len(text)) if depth <= 0 and len(text) < start + _LONGEST_STATEMENT else None
 
 
@@ -112,4 +128,6 @@ def _balanced_end(text: str, start: int) -> int | None:
         depth += (token[0] in _OPENING) - (token[0] in _CLOSING)
         if depth == 0:
             return token.end()
+        if depth > _DEEPEST_STATEMENT:
+            break
     return None

@@ -11,7 +11,7 @@ from pipeline.frontmatter import Meta, text_value
 
 _HEADING = re.compile(
     r"^ {0,3}#(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*\r?$"
-    r"|^ {0,3}(\S.*)\r?\n {0,3}=+[ \t]*\r?$",
+    r"|^ {0,3}(?!#{1,6}[ \t]|[>|])(\S.*)\r?\n {0,3}=+[ \t]*\r?$",
     re.M,
 )
 _HTML_HEADING = re.compile(r"<h1\b[^>]*>(.*?)</h1\s*>", re.S | re.I)

@@ -65,3 +65,9 @@ def test_fences_inside_components_are_untouched() -> None:
     assert "import x from 'y'\n<Tag />" in strip_mdx(
         "<Tabs>\n\n```js\nimport x from 'y'\n<Tag />\n```\n\n</Tabs>"
     )
+
+
+@pytest.mark.parametrize("unit", ["{/* a ", "<A b={", "<A b={()", "<head>", "export const a = {\n\n"])
+def test_what_is_opened_thousands_of_times_and_never_closed_stays_and_takes_linear_time(unit: str) -> None:
+    text = unit * 20_000
+    assert strip_mdx(text) == text

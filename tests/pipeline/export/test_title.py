@@ -22,6 +22,7 @@ from pipeline.frontmatter import parse
         ("# C#\n", "C#"),
         ("# **Bold** &amp; plain {#custom}\n", "Bold & plain"),
         ("Setext\n======\n", "Setext"),
+        ("## No title\n=====\n\nText\n", "my first post"),
         ("```\n# comment\n```\n\n# Real\n", "Real"),
         ("<h1 align='center'>Raw <b>HTML</b></h1>\n", "Raw HTML"),
         ("## Only a second level\n", "my first post"),
