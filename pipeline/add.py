@@ -17,7 +17,7 @@ from pipeline.detect import Detection, detect
 from pipeline.export import export
 from pipeline.export.pages import format_report, make_report
 from pipeline.settings import read_settings
-from pipeline.site import KINDS, Collection, Instance, Site, SiteError, load_collections
+from pipeline.site import KINDS, Collection, Instance, Site, SiteError, check_base_url, load_collections
 
 _SHOWN_PAGES = 10
 
@@ -63,6 +63,8 @@ def describe_site(options: argparse.Namespace, collections: Mapping[str, Collect
     found = detect(source)
     if options.kind and (found is None or found.kind != options.kind):
         found = Detection(options.kind, "--kind names it", base_url=found.base_url if found else "")
+    if found is None and Path(source).is_file():
+        raise SiteError(f"{source}: not a WordPress export (.xml); give one, a folder or an address")
     if found is None:
         raise SiteError(f"{source}: no markdown or HTML in it; name its kind with --kind")
     print(f"{source}: {found.kind}, since {found.because}")
@@ -120,9 +122,7 @@ def _base_url(base_url: str, source: str) -> str:
         raise SiteError(
             f"{source} does not say where it is published; give its address with --base-url https://…/"
         )
-    if not urls.is_http_url(base_url):
-        raise SiteError(f"--base-url: {base_url!r} is not an http(s) address; write https://example.org/")
-    return base_url.rstrip("/") + "/"
+    return check_base_url("--base-url", base_url)
 
 
 def _default_name(source: str) -> str:

@@ -42,7 +42,11 @@ def detect(source: str) -> Detection | None:
     if path.is_file():
         head = path.read_bytes()[:_SAMPLE_BYTES]
         is_wxr = path.suffix.lower() == ".xml" and b"wordpress.org/export" in head
-        return Detection("wordpress", f"{path.name} is a WordPress export") if is_wxr else None
+        if not is_wxr:
+            return None
+        link = re.search(rb"<link>\s*([^<\s]+)\s*</link>", head)
+        base = link[1].decode("utf-8", "replace") if link else ""
+        return Detection("wordpress", f"{path.name} is a WordPress export", base_url=_http(base))
     detectors: tuple[Callable[[Path], Detection | None], ...] = (
         _docusaurus, _zola, _hugo, _jekyll, _wordpress, _plain,
     )  # fmt: skip

@@ -17,6 +17,13 @@ _KEYS = {
     "kind", "source", "base_url", "collection", "include", "exclude",
     "trailing_slash", "keep_extension", "instances", "options",
 }  # fmt: skip
+# The keys of [options] that each kind understands; a misspelt one would change addresses without a word.
+_OPTIONS: Mapping[SiteKind, frozenset[str]] = {
+    "hugo": frozenset({"content", "languages", "default_language", "permalinks"}),
+    "zola": frozenset({"content", "languages"}),
+    "jekyll": frozenset({"permalink", "collections"}),
+}
+_TYPES = {str: "a text in quotes", bool: "true or false", list: "a list", dict: "a table"}
 
 
 T = TypeVar("T")
@@ -146,7 +153,7 @@ def load_site(
         raise SiteError(f"{path}: {unknown[0]}: unknown key; known are {', '.join(sorted(_KEYS))}")
     for key in ("kind", "source", "base_url", "collection"):
         if key not in table:
-            raise SiteError(f"{path}: {key}: missing")
+            raise SiteError(f'{path}: {key}: missing; write {key} = "…"')
         _typed(path, key, table[key], str)
     if table["kind"] not in KINDS:
         raise SiteError(f"{path}: kind: {table['kind']!r} is none of {', '.join(KINDS)}")
@@ -160,7 +167,7 @@ def load_site(
         variable = re.findall(r"\$\{(\w+)\}", table["source"])[0]
         return MissingSite(name, f"{variable} is not set")
     if table["kind"] == "url":
-        _check_url(path, "source", source)
+        _check_url(f"{path}: source", source)
     else:
         source = str((path.parent / Path(source).expanduser()).resolve())
         if not Path(source).exists():
@@ -169,7 +176,7 @@ def load_site(
         name=name,
         kind=table["kind"],
         source=source,
-        base_url=_check_url(path, "base_url", table["base_url"]).rstrip("/") + "/",
+        base_url=check_base_url(f"{path}: base_url", table["base_url"]),
         collection=table["collection"],
         folder=path.parent,
         include=_strings(path, "include", table.get("include", [])),
@@ -178,16 +185,29 @@ def load_site(
         if "trailing_slash" in table
         else None,
         keep_extension=_typed(path, "keep_extension", table.get("keep_extension", False), bool),
-        instances=_instances(path, table.get("instances", [])),
-        options=_typed(path, "options", table.get("options", {}), dict),
+        instances=_instances(path, table["kind"], table.get("instances", [])),
+        options=_options(path, table["kind"], table.get("options", {})),
     )
+
+
+def check_base_url(where: str, url: str) -> str:
+    """A site's public address with a slash at its end. Raises SiteError, which begins with `where`.
+
+    Pages are put behind it, so it has no query and no fragment; and it is published, so it names no user.
+    """
+    parts = urlsplit(_check_url(where, url))
+    if parts.query or parts.fragment or "@" in parts.netloc:
+        raise SiteError(f"{where}: {url!r} has more than host and path; write https://example.org/")
+    return url.rstrip("/?#") + "/"
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
-        raise SiteError(f"{path}: not found") from None
+        raise SiteError(f"{path}: not found; write it, or point RALPH_SITES elsewhere") from None
+    except OSError as error:
+        raise SiteError(f"{path}: cannot be read ({error.strerror}); allow it") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SiteError(f"{path}: not valid TOML: {error}") from None
 
@@ -199,26 +219,38 @@ def _expand(text: str, environ: Mapping[str, str]) -> str | None:
     return re.sub(r"\$\{(\w+)\}", lambda match: environ[match[1]], text)
 
 
-def _check_url(path: Path, key: str, url: str) -> str:
+def _check_url(where: str, url: str) -> str:
     try:
         parts = urlsplit(url)
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and not re.search(r"\s", url)
     except ValueError:
         valid = False
     if not valid:
-        raise SiteError(f"{path}: {key}: {url!r} is not an http(s) address; write https://example.org/")
+        raise SiteError(f"{where}: {url!r} is not an http(s) address; write https://example.org/")
     return url
 
 
-def _instances(path: Path, tables: Any) -> tuple[Instance, ...]:
+def _instances(path: Path, kind: SiteKind, tables: Any) -> tuple[Instance, ...]:
     instances = []
     for table in _typed(path, "instances", tables, list):
         if not isinstance(table, dict) or set(table) != {"type", "folder", "route"}:
             raise SiteError(f"{path}: instances: each has exactly type, folder and route")
         if table["type"] not in ("docs", "blog"):
             raise SiteError(f"{path}: instances: type: {table['type']!r} is neither docs nor blog")
-        instances.append(Instance(table["type"], table["folder"].strip("/"), table["route"].strip("/")))
+        folder, route = (_typed(path, f"instances: {key}", table[key], str) for key in ("folder", "route"))
+        instances.append(Instance(table["type"], folder.strip("/"), route.strip("/")))
+    if instances and kind != "docusaurus":
+        raise SiteError(f'{path}: instances: only kind = "docusaurus" has them; remove them')
     return tuple(instances)
+
+
+def _options(path: Path, kind: SiteKind, table: Any) -> Mapping[str, Any]:
+    known = _OPTIONS.get(kind, frozenset())
+    unknown = sorted(set(_typed(path, "options", table, dict)) - known)
+    if unknown:
+        listed = f"known are {', '.join(sorted(known))}" if known else f"kind {kind} has none"
+        raise SiteError(f"{path}: options: {unknown[0]}: unknown key; {listed}")
+    return dict(table)
 
 
 def _strings(path: Path, key: str, value: Any) -> tuple[str, ...]:
@@ -229,5 +261,5 @@ def _strings(path: Path, key: str, value: Any) -> tuple[str, ...]:
 
 def _typed(path: Path, key: str, value: Any, kind: type[T]) -> T:
     if not isinstance(value, kind):
-        raise SiteError(f"{path}: {key}: {value!r} is not a {kind.__name__}")
+        raise SiteError(f"{path}: {key}: {value!r} is not {_TYPES[kind]}")
     return value

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from handler.__main__ import _parser
-from pipeline.site import _KEYS, KINDS
+from pipeline.site import _KEYS, _OPTIONS, KINDS
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "sites" / "ralph"
@@ -61,7 +61,7 @@ def test_every_installed_command_is_documented() -> None:
 def test_every_kind_and_key_of_a_site_is_documented() -> None:
     text = read("sites.md")
     assert [kind for kind in KINDS if f'"{kind}"' not in text] == []
-    assert [key for key in sorted(_KEYS) if f"`{key}`" not in text] == []
+    assert [key for key in sorted(_KEYS.union(*_OPTIONS.values())) if f"`{key}`" not in text] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -36,6 +36,8 @@ def export(site: Site) -> Export:
 
     Raises SiteError when two pages have one URL, or a page has none that is http(s) and absolute.
     """
+    if site.kind not in ("url", "wordpress") and not site.source_path.is_dir():
+        raise SiteError(f"{site.source}: not a folder, and kind {site.kind!r} takes one")
     exported = EXPORTERS[site.kind](site)
     pages = tuple(sorted(exported.pages, key=lambda page: page.path))
     check_urls(site, pages)

@@ -127,6 +127,7 @@ def test_no_answer_is_no(make_site: MakeSite, tmp_path: Path) -> None:
         (["--base-url", "https://example.org"], "docs (The docs)"),
         (["--base-url", "https://example.org", "--collection", "other"], "docs (The docs)"),
         (["--base-url", "example.org", "--collection", "docs"], "is not an http(s) address"),
+        (["--base-url", "https://example.org/#a", "--collection", "docs"], "has more than host and path"),
         (
             ["--base-url", "https://example.org", "--collection", "docs", "--name", "../x"],
             "cannot name a site",
@@ -141,6 +142,29 @@ def test_what_is_missing_is_one_clear_sentence(
     error = capsys.readouterr().err
     assert message in error
     assert len(error.splitlines()) == 1
+
+
+def test_a_single_page_is_no_site(
+    make_site: MakeSite, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = make_site("markdown", {"a.md": "Text"}).source_path / "a.md"
+    argv = [str(page), "--collection", "docs", "--base-url", "https://example.org"]
+    argv += ["--sites", str(sites(tmp_path))]
+    assert main(argv, never_asked) == 1
+    assert "not a WordPress export (.xml); give one, a folder or an address" in capsys.readouterr().err
+    assert main([*argv, "--kind", "markdown"], never_asked) == 1
+    assert "not a folder, and kind 'markdown' takes one" in capsys.readouterr().err
+
+
+def test_a_wordpress_export_says_itself_where_it_is_published(tmp_path: Path) -> None:
+    wxr = tmp_path / "choir.xml"
+    wxr.write_text(
+        '<rss xmlns:wp="http://wordpress.org/export/1.2/"><channel><title>Choir</title>'
+        "<link>https://choir.example.org</link></channel></rss>"
+    )
+    found = detect(str(wxr))
+    assert found is not None
+    assert (found.kind, found.base_url) == ("wordpress", "https://choir.example.org")
 
 
 def test_a_site_that_is_there_already_is_not_written_over(make_site: MakeSite, tmp_path: Path) -> None:

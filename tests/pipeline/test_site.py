@@ -69,17 +69,39 @@ def test_instances_of_a_docusaurus_site_have_routes_without_slashes(tmp_path: Pa
     ("change", "message"),
     [
         (('collection = "notes"', 'collection = "other"'), "collection: 'other' is none of notes, diary"),
-        (('collection = "notes"', ""), "collection: missing"),
+        (('collection = "notes"', ""), "collection: missing; write collection ="),
         (("https://example.org/notes", "example.org"), "base_url: 'example.org' is not an http"),
         (("https://example.org/notes", "https://"), "base_url: 'https://' is not an http"),
         (("https://example.org/notes", "javascript:alert(1)"), "base_url: 'javascript"),
         (("https://example.org/notes", "https://[::1"), "base_url: "),
+        (("https://example.org/notes", "https://example.org/?p=1"), "has more than host and path"),
+        (("https://example.org/notes", "https://example.org/#top"), "has more than host and path"),
+        (("https://example.org/notes", "https://me:secret@example.org/"), "has more than host and path"),
         (('"markdown"', '"gopher"'), "kind: 'gopher' is none of markdown, docusaurus"),
-        (('source = "."', "source = 3"), "source: 3 is not a str"),
+        (('source = "."', "source = 3"), "source: 3 is not a text in quotes"),
         (('source = "."', 'source = "."\nsorce = "."'), "sorce: unknown key; known are base_url"),
         (('source = "."', 'source = "."\nexclude = "drafts"'), "exclude: write a list of patterns"),
-        (('source = "."', 'source = "."\ntrailing_slash = "yes"'), "trailing_slash: 'yes' is not a bool"),
+        (
+            ('source = "."', 'source = "."\ntrailing_slash = "yes"'),
+            "trailing_slash: 'yes' is not true or false",
+        ),
         (('source = "."', 'source = "."\ninstances = [{type = "docs"}]'), "instances: each has exactly"),
+        (
+            ('"markdown"', '"docusaurus"\ninstances = [{type = "docs", folder = 1, route = ""}]'),
+            "instances: folder: 1 is not a text in quotes",
+        ),
+        (
+            ('source = "."', 'source = "."\ninstances = [{type = "docs", folder = "a", route = ""}]'),
+            'instances: only kind = "docusaurus" has them',
+        ),
+        (
+            ('"markdown"', '"jekyll"\noptions = {permalinks = "pretty"}'),
+            "options: permalinks: unknown key; known are collections, permalink",
+        ),
+        (
+            ('source = "."', 'source = "."\noptions = {x = 1}'),
+            "options: x: unknown key; kind markdown has none",
+        ),
         (('source = "."', "source = "), "not valid TOML"),
     ],
 )
@@ -96,3 +118,9 @@ def test_a_wrong_site_toml_is_an_error_that_names_file_and_key(
 def test_a_sites_folder_without_collections_is_an_error_that_names_the_file(tmp_path: Path) -> None:
     with pytest.raises(SiteError, match=r"collections\.toml: not found"):
         load_collections(tmp_path)
+
+
+def test_a_sites_folder_that_is_a_file_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "sites").write_text("")
+    with pytest.raises(SiteError, match=r"collections\.toml: cannot be read"):
+        load_collections(tmp_path / "sites")
