@@ -17,6 +17,7 @@ from pipeline.export.html_text import (
     main_markdown,
     parse_html,
 )
+from pipeline.export.markdown import partial_reason
 from pipeline.export.tree import find_files, read_bytes
 from pipeline.export.types import Exclusion, Export, ExportWarning
 from pipeline.page import Page
@@ -27,12 +28,16 @@ def export_html(site: Site) -> Export:
     """The pages of a folder of HTML files.
 
     A page lives at its canonical address when that is below base_url, else at its path; two files with
-    one canonical address are one page, the file that stands there. `noindex` pages are left out.
+    one canonical address are one page, the file that stands there. `noindex` pages and `_`-prefixed files
+    and folders are left out.
     """
     exclusions: list[Exclusion] = []
     warnings: list[ExportWarning] = []
     pages: list[Page] = []
     for path, location in find_files(site, (".html", ".htm", ".xhtml"), exclusions):
+        if reason := partial_reason(path):
+            exclusions.append(Exclusion(path, reason))
+            continue
         page = html_page(site, path, read_bytes(location), _file_url(site, path))
         if isinstance(page, Exclusion):
             exclusions.append(page)

@@ -100,13 +100,16 @@ def canonical_url(soup: BeautifulSoup, own_url: str) -> str | None:
 
 
 def is_noindex(soup: BeautifulSoup) -> bool:
-    """Whether the page asks search engines to leave it out."""
+    """Whether the page asks search engines, all or one of them, to leave it out."""
     directives = " ".join(
-        str(meta.get("content", ""))
-        for meta in soup.find_all("meta")
-        if str(meta.get("name", "")).lower() in ("robots", "googlebot")
+        str(meta.get("content", "")) for meta in soup.find_all("meta") if _is_for_robots(meta)
     )
     return bool(re.search(r"\b(?:noindex|none)\b", directives.lower()))
+
+
+def _is_for_robots(meta: Tag) -> bool:
+    names = (str(meta.get(key) or "").strip().lower() for key in ("name", "property", "http-equiv"))
+    return any(name in ("robots", "x-robots-tag") or name.endswith("bot") for name in names)
 
 
 def main_markdown(text: str) -> str:

@@ -7,14 +7,17 @@ import re
 from pipeline.export.prose import rewrite
 
 _MDX = re.compile(
-    r"\{/\*"  # a comment
+    r"\{\s*/\*"  # a comment
     r"|<head\b"  # Docusaurus: metadata for the page's head, shown to nobody
     r"|</?>|</?(?=[A-Z])"  # a fragment or a component
     r"|(?:\A|(?<=\n))(?=(?:import|export)\b)",  # a module statement
     re.S,
 )
-# What a reader never sees, from here to there.
-_HIDDEN = {"{/*": "*/}", "<head": "</head>"}
+# What no reader sees: where it may end, and how it ends there.
+_UNSEEN = {
+    "{": ("*/", re.compile(r"\*/\s*\}")),
+    "<head": ("</head", re.compile(r"</head\s*>")),
+}
 _NAME = re.compile(r"[A-Z][\w$]*(?:[.:][\w$-]+)*")
 _ATTRIBUTE = re.compile(r"\s+(?:([\w:.-]+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|(?=\{))|)|(?=\{))")
 _TAG_END = re.compile(r"\s*/?>")
@@ -44,17 +47,19 @@ def strip_mdx(text: str) -> str:
     Imports, exports, comments and the tags of components go; the children of components stay, and so do
     the attributes that a reader sees, such as a tab's label. Code and lower-case HTML stay as they are.
     """
-    if not re.search(r"</?[A-Z>]|\{/\*|<head\b|^(?:import|export)\b", text, re.M):
+    if not re.search(r"</?[A-Z>]|\{\s*/\*|<head\b|^(?:import|export)\b", text, re.M):
         return text
     # Behind the last end everything is unclosed, and would be sought to the end of the text.
-    last_end = {opening: text.rfind(end) for opening, end in _HIDDEN.items()}
+    last_end = {opening: text.rfind(end) for opening, (end, _) in _UNSEEN.items()}
 
     def replacement(text: str, match: re.Match[str]) -> tuple[str, int] | None:
-        if match[0] not in _HIDDEN:
+        opening = "{" if match[0].startswith("{") else match[0]
+        if opening not in _UNSEEN:
             return _replacement(text, match)
-        closing = _HIDDEN[match[0]]
-        end = text.find(closing, match.end()) if match.end() <= last_end[match[0]] else -1
-        return ("", end + len(closing)) if end >= 0 else None
+        end, closing = _UNSEEN[opening]
+        start = text.find(end, match.end()) if match.end() <= last_end[opening] else -1
+        closed = closing.match(text, start) if start >= 0 else None
+        return ("", closed.end()) if closed else None
 
     return rewrite(text, _MDX, replacement)
 

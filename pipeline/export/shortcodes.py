@@ -14,7 +14,8 @@ _SEEN = re.compile(
 
 # Tags have an upper length, so that one never closed is not sought through all of a large page.
 _HUGO = re.compile(
-    r"\{\{<\s*comment\s*>\}\}.*?\{\{<\s*/\s*comment\s*>\}\}|\{\{[<%](?!\s*/\*).{0,4000}?[%>]\}\}", re.S
+    r"\{\{[<%]\s*comment\s*[>%]\}\}.*?\{\{[<%]\s*/\s*comment\s*[>%]\}\}|\{\{[<%](?!\s*/\*).{0,4000}?[%>]\}\}",
+    re.S,
 )
 _HUGO_ESCAPED = re.compile(r"(\{\{[<%])\s*/\*(.{0,4000}?)\*/\s*([%>]\}\})", re.S)
 

@@ -139,3 +139,25 @@ def test_a_page_without_main_or_headings_keeps_its_text() -> None:
 
 def test_words_with_underscores_and_stars_are_not_escaped() -> None:
     assert html_to_markdown("<p>snake_case and 2*3</p>") == "snake_case and 2*3\n"
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        '<META NAME=" Robots " CONTENT="NOFOLLOW, NOINDEX">',
+        '<meta name="bingbot" content="none">',
+        '<meta property="robots" content="noindex">',
+        '<meta http-equiv="X-Robots-Tag" content="noindex">',
+        '<meta name="robots" content="all"><meta name="googlebot" content="noindex">',
+    ],
+)
+def test_every_way_to_say_noindex_leaves_a_page_out(meta: str, make_site: MakeSite) -> None:
+    site = make_site(
+        "html", {"a.html": f"<html><head>{meta}<title>A</title></head><body>secret</body></html>"}
+    )
+    assert export(site).pages == ()
+
+
+def test_partials_are_no_pages(make_site: MakeSite) -> None:
+    files = dict.fromkeys(["_part.html", "_parts/a.html", "b.html"], "<title>A</title><p>Text</p>")
+    assert [page.path for page in export(make_site("html", files)).pages] == ["b.html"]

@@ -58,7 +58,9 @@ def test_attributes_with_code_are_skipped_whole() -> None:
 
 
 def test_comments_and_head_metadata_go() -> None:
-    assert strip_mdx("a {/* hidden\n */}b\n\n<head>\n<meta content='x' />\n</head>\n").split() == ["a", "b"]
+    assert strip_mdx(
+        "a {\n/* hidden */\n}{/* hidden\n */}b\n\n<head>\n<meta content='x' />\n</head>\n"
+    ).split() == ["a", "b"]
 
 
 def test_fences_inside_components_are_untouched() -> None:
@@ -67,7 +69,9 @@ def test_fences_inside_components_are_untouched() -> None:
     )
 
 
-@pytest.mark.parametrize("unit", ["{/* a ", "<A b={", "<A b={()", "<head>", "export const a = {\n\n"])
+@pytest.mark.parametrize(
+    "unit", ["{/* a ", "{/* a */ b} ", "<A b={", "<A b={()", "<head>", "export const a = {\n\n"]
+)
 def test_what_is_opened_thousands_of_times_and_never_closed_stays_and_takes_linear_time(unit: str) -> None:
     text = unit * 20_000
     assert strip_mdx(text) == text
