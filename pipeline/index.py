@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -13,8 +13,7 @@ import numpy as np
 from handler.bundle.database import create_database, insert_keywords
 from handler.bundle.encoder import ModelSpec, Vector, check_unit
 from handler.bundle.types import BundleError, Chunk
-
-Progress = Callable[[Sequence[int]], Iterable[int]]
+from pipeline.progress import Progress, no_progress
 
 
 def write_index(
@@ -23,7 +22,7 @@ def write_index(
     vectors: Vector,
     model: ModelSpec,
     meta: Mapping[str, str] | None = None,
-    progress: Progress = iter,
+    progress: Progress = no_progress,
 ) -> None:
     """Writes rag.db: always a new file, and byte-equal for equal chunks, vectors and `meta`.
 
@@ -41,7 +40,7 @@ def write_index(
         with connection:
             connection.executemany("INSERT INTO meta VALUES (?, ?)", sorted((meta or {}).items()))
             page_ids = _insert_pages(connection, [chunks[i] for i in order])
-            for chunk_id, i in enumerate(progress(order), start=1):
+            for chunk_id, i in enumerate(progress(order, len(order)), start=1):
                 _insert_chunk(connection, chunk_id, page_ids[chunks[i].url], chunks[i], vectors[i])
         # One segment and no free pages: the smallest file, and the quickest keyword lists.
         connection.execute("INSERT INTO chunk_fts(chunk_fts) VALUES ('optimize')")

@@ -81,7 +81,7 @@ def make_bundle(tmp_path: Path, tiny_encoder: Encoder) -> MakeBundle:
                 for name in names
             },
             sites={name: SiteSummary(name, len(pages)) for name in names},
-            gate=(gate or Gate(threshold=-1.0, coverage_weight=0.0)).to_dict(),
+            gate=(gate or Gate(threshold=-1.0, weights=(0.0,) * 6)).to_dict(),
             evaluation=evaluation or {},
             probe=Probe("garden", tiny_encoder.embed_query("garden")),
         )

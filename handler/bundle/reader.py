@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 
 from handler.bundle.database import open_database
 from handler.bundle.encoder import Vector
-from handler.bundle.keyword import Postings
+from handler.bundle.keyword import Posting, Postings
+from handler.bundle.spelling import Vocabulary
 from handler.bundle.types import BundleError, Chunk
 
 
@@ -23,17 +25,20 @@ from handler.bundle.types import BundleError, Chunk
 class Index:
     """What a search needs of a bundle's database. Rows count chunks from 0; row i is chunk id i + 1.
 
-    `vectors` is (n, dim) float32, unit rows. `page_ids` and `canonical_ids` are (n,): the page of each
+    `vectors` is (n, dim) float32, unit rows, `page_vectors` (pages, dim) the mean of each page's, of unit
+    length again, in the order of page ids. `page_ids` and `canonical_ids` are (n,): the page of each
     row, and the page whose text it repeats, mostly the same. `collections` has the range of rows of each.
     """
 
     vectors: Vector
+    page_vectors: Vector
     page_ids: NDArray[np.int32]
     canonical_ids: NDArray[np.int32]
     collections: dict[str, range]
     page_id_by_url: dict[str, int]
     postings: Postings
     connections: Connections
+    vocabulary: Callable[[], Vocabulary]
 
     @classmethod
     def open(cls, path: Path) -> Index:
@@ -51,12 +56,14 @@ class Index:
         canonical = np.array([0, *(row[1] for row in pages)], np.int32)
         return cls(
             vectors=vectors,
+            page_vectors=_page_vectors(vectors, page_ids),
             page_ids=page_ids,
             canonical_ids=canonical[page_ids],
             collections=_collection_rows([row[2] for row in pages], page_ids),
             page_id_by_url={row[3]: row[0] for row in pages},
             postings=Postings(connections.get, len(vectors)),
             connections=connections,
+            vocabulary=cache(lambda: Vocabulary(connections.get())),
         )
 
     def __len__(self) -> int:
@@ -77,6 +84,27 @@ class Index:
             )
         }
         return [found[chunk_id] for chunk_id in ids]
+
+    def postings_of(self, phrases: Sequence[str]) -> list[Posting]:
+        """A posting for each term, empty ones left as they are.
+
+        A word that stands nowhere gets the posting of the word that was probably meant.
+        """
+        postings = [self.postings[phrase] for phrase in phrases]
+        for i, phrase in enumerate(phrases):
+            if not len(postings[i].rows) and " " not in phrase:
+                meant = self.vocabulary().nearest(phrase, self.connections.get())
+                if meant is not None:
+                    postings[i] = self.postings[meant]
+        return postings
+
+    def page_id(self, url: str) -> int | None:
+        """The page that a browser shows at an address, whatever query or fragment the address has."""
+        bare = url.partition("#")[0].partition("?")[0]
+        for candidate in (url, bare, bare.rstrip("/"), f"{bare.rstrip('/')}/"):
+            if candidate in self.page_id_by_url:
+                return self.page_id_by_url[candidate]
+        return None
 
     def rows_of(self, collections: Iterable[str] | None) -> NDArray[np.bool_] | None:
         """(n,) which rows belong to the collections, or None for all of them."""
@@ -113,6 +141,15 @@ def _collection_rows(collection_of_page: Sequence[str], page_ids: NDArray[np.int
             raise BundleError(f"the chunks of collection {name} are not numbered in a row")
         rows[name] = range(start, row + 1)
     return rows
+
+
+def _page_vectors(vectors: Vector, page_ids: NDArray[np.int32]) -> Vector:
+    """(pages, dim) the mean of each page's vectors, of unit length. A page's chunks stand in a row."""
+    if not len(vectors):
+        return vectors
+    sums = np.add.reduceat(vectors, np.flatnonzero(np.diff(page_ids, prepend=0)))
+    norms = np.linalg.norm(sums, axis=1, keepdims=True)
+    return np.asarray(sums / np.maximum(norms, np.finfo(np.float32).tiny), np.float32)
 
 
 def _rows(connection: apsw.Connection, sql: str, *values: str) -> list[Any]:

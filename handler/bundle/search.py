@@ -10,15 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handler.bundle.encoder import NORM_TOLERANCE, Vector
-from handler.bundle.fusion import LEG_DEPTH, SCORES, Floats, Legs, best_rows, keyword_scores
-from handler.bundle.gate import Evidence, Gate, Verdict
+from handler.bundle.fusion import (
+    LEG_DEPTH,
+    PAGE_SHARE,
+    SCORES,
+    Cosines,
+    Floats,
+    Legs,
+    best_rows,
+    keyword_scores,
+)
+from handler.bundle.gate import COVERAGE_WEIGHT, Evidence, Gate, Verdict
 from handler.bundle.keyword import Posting, sum_bm25
 from handler.bundle.reader import Index
 from handler.bundle.terms import query_phrases
 from handler.bundle.types import BundleError, Chunk, Mode
-
-# One chunk alone, or the same chunk many times, has no spread of cosines.
-_SMALLEST_STD = 1e-3
 
 
 class QueryEncoder(Protocol):
@@ -75,47 +81,59 @@ def search(
     if not question.strip() or not len(index):
         return SearchResult(question, (), Verdict(False, "the question or the index is empty"))
     asked = index.rows_of(collections)
-    postings = [index.postings[phrase] for phrase in query_phrases(question)]
-    legs = _legs(index, _checked(encoder.embed_query(question), index), postings, asked)
+    if asked is not None and not asked.any():
+        return SearchResult(question, (), Verdict(False, "the collections have no chunks"))
+    query, postings = _understand(index, encoder, question)
+    cosines = Cosines.of(index.vectors, query)
+    verdict = Verdict(True, "no gate")
+    if gate is not None:
+        verdict = gate.judge(_evidence(index, cosines, postings, asked), query)
+        if not verdict.accepted:
+            return SearchResult(question, (), verdict)
+    legs = _legs(index, query, cosines, postings, asked, index.page_id(page) if page else None)
     scores = SCORES[mode](legs)
-    rows = (
-        best_rows(scores, top_k).tolist() if all_chunks else _best_by_page(scores, index.canonical_ids, top_k)
-    )
-    verdict = gate.judge(_evidence(index, legs, postings)) if gate else Verdict(True, "no gate")
-    return SearchResult(
-        question, tuple(_hits(index, rows, scores, legs)) if verdict.accepted else (), verdict
-    )
+    if all_chunks:
+        rows = best_rows(scores, top_k).tolist()
+    else:
+        rows = [_canonical(row, index, scores) for row in _best_by_page(scores, index.canonical_ids, top_k)]
+    return SearchResult(question, tuple(_hits(index, rows, scores, legs)), verdict)
 
 
-def find_evidence(index: Index, encoder: QueryEncoder, question: str) -> Evidence:
-    """What the gate is shown when the question is asked of the whole index."""
-    postings = [index.postings[phrase] for phrase in query_phrases(question)]
-    legs = _legs(index, _checked(encoder.embed_query(question), index), postings, None)
-    return _evidence(index, legs, postings)
+def find_evidence(index: Index, encoder: QueryEncoder, question: str) -> tuple[Evidence, Vector]:
+    """What the gate is shown when the question is asked of the whole index, and the question's vector."""
+    query, postings = _understand(index, encoder, question)
+    return _evidence(index, Cosines.of(index.vectors, query), postings, None), query
 
 
-def _checked(query: Vector, index: Index) -> Vector:
-    """The query's vector, when it can be compared with the index's: a wrong one would only find nonsense."""
+def _understand(index: Index, encoder: QueryEncoder, question: str) -> tuple[Vector, list[Posting]]:
+    """The question as a vector that fits the index, and as postings of its terms."""
+    query = encoder.embed_query(question)
     dim = index.vectors.shape[1]
     if query.shape != (dim,):
-        raise BundleError(
-            f"the question's vector has shape {query.shape}, the bundle's have {dim} dimensions"
-        )
+        raise BundleError(f"the question's vector has the shape {query.shape}, the bundle's {dim} dimensions")
     norm = float(np.linalg.norm(query))
     if not abs(norm - 1) <= NORM_TOLERANCE:
-        raise BundleError(f"the question's vector has length {norm:.3f}, not 1")
-    return query.astype(np.float32, copy=False)
+        raise BundleError(f"the question's vector has the length {norm:.3f}, not 1")
+    return query.astype(np.float32, copy=False), index.postings_of(query_phrases(question))
 
 
-def _legs(index: Index, query: Vector, postings: Sequence[Posting], asked: NDArray[np.bool_] | None) -> Legs:
-    """Both legs. Chunks that are not asked get -inf and 0, so that no later step can bring them back."""
-    cosine = index.vectors @ query
-    mean, std = float(cosine.mean()), max(float(cosine.std()), _SMALLEST_STD)
-    bm25 = sum_bm25(postings, len(index))
+def _legs(
+    index: Index,
+    query: Vector,
+    cosines: Cosines,
+    postings: Sequence[Posting],
+    asked: NDArray[np.bool_] | None,
+    current_page_id: int | None,
+) -> Legs:
+    """Both legs. A chunk that is not asked is ruled out here, so that no later step can bring it back."""
+    pages = Cosines.of(index.page_vectors, query)
+    meaning = (1 - PAGE_SHARE) * cosines.z_scores + PAGE_SHARE * pages.z_scores[index.page_ids - 1]
+    cosine, bm25 = cosines.values, sum_bm25(postings, len(index))
     if asked is not None:
-        cosine[~asked] = -np.inf
-        bm25[~asked] = 0
-    return Legs(cosine, bm25, mean, std)
+        cosine, meaning = (np.where(asked, leg, np.float32(-np.inf)) for leg in (cosine, meaning))
+        bm25 = np.where(asked, bm25, np.float32(0))
+    current = index.page_ids == current_page_id if current_page_id is not None else None
+    return Legs(cosine, meaning, bm25, current)
 
 
 def _best_by_page(scores: Floats, canonical_ids: NDArray[np.int32], count: int) -> list[int]:
@@ -131,17 +149,38 @@ def _best_by_page(scores: Floats, canonical_ids: NDArray[np.int32], count: int) 
         n_looked_at *= 4
 
 
-def _evidence(index: Index, legs: Legs, postings: Sequence[Posting]) -> Evidence:
+def _canonical(row: int, index: Index, scores: Floats) -> int:
+    """The row of the same text on the canonical page, unless that page is not asked."""
+    page_id, canonical_id = index.page_ids[row], index.canonical_ids[row]
+    if page_id == canonical_id:
+        return row
+    first, canonical_first = np.searchsorted(index.page_ids, [page_id, canonical_id])
+    twin = int(row - first + canonical_first)
+    return twin if scores[twin] > -np.inf else row
+
+
+def _evidence(
+    index: Index, cosines: Cosines, postings: Sequence[Posting], asked: NDArray[np.bool_] | None
+) -> Evidence:
     weights = [index.postings.idf(posting) for posting in postings]
-    covered = np.zeros(len(index), dtype=np.float32)
+    coverage = np.zeros(len(index), dtype=np.float32)
     for posting, weight in zip(postings, weights, strict=True):
-        covered[posting.rows] += weight
-    covered[legs.cosine == -np.inf] = 0
-    total = sum(weights)
+        coverage[posting.rows] += weight
+    coverage /= max(sum(weights), np.finfo(np.float32).tiny)
+    cosine = cosines.values
+    if asked is not None:
+        cosine, coverage = cosine[asked], coverage[asked]
+    spokesman = int((cosine + COVERAGE_WEIGHT * coverage).argmax())
+    tenth = max(0, len(cosine) - 10)
     return Evidence(
-        cosine=float(legs.cosine.max()),
-        coverage=float(covered.max()) / total if total else 0.0,
-        keyword_hit=bool(legs.bm25.any()),
+        cosine=float(cosine[spokesman]),
+        coverage=float(coverage[spokesman]),
+        mean=cosines.mean,
+        spread=cosines.spread,
+        lead=float(cosine[spokesman] - np.partition(cosine, tenth)[tenth]),
+        n_terms=len(postings),
+        best_cosine=float(cosine.max()),
+        keyword_hit=bool(coverage.any()),
     )
 
 

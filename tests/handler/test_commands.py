@@ -10,7 +10,7 @@ from handler.__main__ import main
 from handler.bundle.gate import Gate
 
 MakeBundle = Callable[..., Path]
-REFUSE_ALL = Gate(threshold=9.0, coverage_weight=0.0)
+REFUSE_ALL = Gate(threshold=9.0, weights=(0.0,) * 6)
 
 
 @pytest.fixture

@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from handler.bundle.encoder import Encoder, Vector
+from handler.bundle.gate import Gate
+from handler.bundle.reader import Index
+from handler.bundle.search import SearchResult, search
+from handler.bundle.types import BundleError, Chunk, Mode
+from pipeline.index import write_index
+
+MODES: tuple[Mode, ...] = get_args(Mode)
+MakeIndex = Callable[[Sequence[Chunk]], Index]
+
+ODDITIES = [
+    "multi-agent", "a'b", "memory:safe", 'say "hi', "(python", "foo AND bar(", "NOT", "status: done",
+    "--error-on-warnings", "note%", "2026.4.10", "C++", "GB/s", "", " ", "the of and", "a\0b", "\ud800",
+    "x" * 100_000, "x " * 100_000, "title:garden", "NEAR(a b, 5)", "^start", "pre*", "שָׁלוֹם", "東京", "ไทย",
+]  # fmt: skip
+
+
+class Fixed:
+    """An encoder that has one vector for everything."""
+
+    def __init__(self, vector: Vector) -> None:
+        self.vector = vector
+
+    def embed_query(self, text: str) -> Vector:
+        return self.vector
+
+
+def chunk(name: str, text: str, collection: str = "notes", ordinal: int = 0) -> Chunk:
+    return Chunk(f"https://x.org/{name}", name.title(), f"{name}.md", collection, (), "", ordinal, text)
+
+
+@pytest.fixture
+def make_index(tmp_path: Path, tiny_encoder: Encoder) -> MakeIndex:
+    def make(chunks: Sequence[Chunk]) -> Index:
+        vectors = np.array([tiny_encoder.embed_passage(each.text[:500]) for each in chunks])
+        write_index(tmp_path / "rag.db", chunks, vectors, tiny_encoder.spec)
+        return Index.open(tmp_path / "rag.db")
+
+    return make
+
+
+def names(result: SearchResult) -> list[str]:
+    return [hit.chunk.url.removeprefix("https://x.org/") for hit in result.hits]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("question", ODDITIES, ids=range(len(ODDITIES)))
+def test_no_question_is_an_error(
+    make_index: MakeIndex, tiny_encoder: Encoder, question: str, mode: Mode
+) -> None:
+    index = make_index([chunk("garden", "Tomatoes want sun."), chunk("server", "Restart the server.")])
+    search(index, tiny_encoder, question, mode=mode)
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("multi-agent", "A multi-agent system."),
+        ("a'b", "Write a'b here."),
+        ("memory:safe", "It is memory:safe."),
+        ("--error-on-warnings", "Pass --error-on-warnings to it."),
+        ("2026.4.10", "Released as 2026.4.10 today."),
+        ("C++", "Written in C++ by hand."),
+        (".NET", "It runs on .NET only."),
+        ("GB/s", "A throughput of 3 GB/s."),
+        ("note%", "The pattern note% matches."),
+        ("京都", "私は京都に住む。"),
+        ("充電", "iPhoneの充電方法"),
+        ("iPhone", "新しいiPhoneの話"),
+        ("ภาษา", "นี่คือภาษาไทย"),
+        ("שלום", "הוא אמר שָׁלוֹם"),
+        ("محمد", "قال مُحَمَّد"),
+        ("한국", "한국어를 배운다"),
+    ],
+)
+def test_words_are_found_as_they_stand(
+    make_index: MakeIndex, tiny_encoder: Encoder, question: str, text: str
+) -> None:
+    others = [
+        chunk("c", "Written in C or C# only."),
+        chunk("net", "The net, 4 and 10 of 2026."),
+        chunk("k", "東と都"),
+    ]
+    result = search(make_index([*others, chunk("target", text)]), tiny_encoder, question, mode="keyword")
+    assert names(result)[0] == "target"
+    assert result.hits[0].chunk.text == text
+    assert result.hits[0].keyword_rank == 1
+
+
+def test_one_query_of_all_terms_has_the_same_bm25(make_index: MakeIndex, tiny_encoder: Encoder) -> None:
+    index = make_index(
+        [chunk(str(i), "garden " * (i % 4) + "pond " * (i % 3) + f"word{i}") for i in range(40)]
+    )
+    sql = "SELECT rowid - 1, -bm25(chunk_fts) FROM chunk_fts WHERE chunk_fts MATCH 'garden OR pond'"
+    expected = [float(str(bm25)) for _, bm25 in index.connections.get().execute(sql)]
+    result = search(index, tiny_encoder, "garden pond", mode="keyword", top_k=100, all_chunks=True)
+    assert sorted(hit.bm25 for hit in result.hits) == pytest.approx(sorted(expected), rel=1e-5)
+
+
+def test_stopwords_alone_are_no_keyword(make_index: MakeIndex, tiny_encoder: Encoder) -> None:
+    index = make_index([chunk("the", "The and of to be or not.")])
+    assert search(index, tiny_encoder, "what is the", mode="keyword").hits == ()
+
+
+def test_a_misspelt_word_is_found(make_index: MakeIndex, tiny_encoder: Encoder) -> None:
+    index = make_index([chunk("figma", "Figma runs in the browser."), chunk("garden", "Tomatoes want sun.")])
+    assert names(search(index, tiny_encoder, "broswer", mode="keyword")) == ["figma"]
+
+
+def test_each_page_stands_once_with_its_best_chunk(make_index: MakeIndex, tiny_encoder: Encoder) -> None:
+    chunks = [chunk("garden", f"The garden, part {i}.", ordinal=i) for i in range(30)]
+    chunks[7] = replace(chunks[7], text="The garden has a pond.")
+    index = make_index([*chunks, chunk("server", "Restart the server.")])
+    result = search(index, tiny_encoder, "garden pond", top_k=2)
+    assert names(result) == ["garden", "server"]
+    assert result.hits[0].chunk.ordinal == 7
+    assert len(search(index, tiny_encoder, "garden pond", top_k=9, all_chunks=True).hits) == 9
+
+
+def test_one_text_under_three_urls_is_one_result(make_index: MakeIndex, tiny_encoder: Encoder) -> None:
+    text = "Tomatoes want sun and water."
+    index = make_index(
+        [chunk("tag/tomato", text), chunk("t", text), chunk("archive/7", text), chunk("b", "Sun.")]
+    )
+    for mode in MODES:
+        assert names(search(index, tiny_encoder, "tomatoes water", mode=mode))[0] == "t"
+        assert (
+            len({"t", "tag/tomato", "archive/7"} & set(names(search(index, tiny_encoder, "sun", mode=mode))))
+            == 1
+        )
+
+
+def test_near_identical_pages_are_both_findable(make_index: MakeIndex, tiny_encoder: Encoder) -> None:
+    text = "Restart the {} server with systemctl when the service is down."
+    index = make_index([chunk("nginx", text.format("nginx")), chunk("apache", text.format("apache"))])
+    for name in ("nginx", "apache"):
+        result = search(index, tiny_encoder, f"restart {name} server")
+        assert names(result)[0] == name
+        assert len(result.hits) == 2
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_filter_does_not_starve_a_small_collection(
+    make_index: MakeIndex, tiny_encoder: Encoder, mode: Mode
+) -> None:
+    large = [chunk(f"p{i}", f"The garden pond number {i}.", "large") for i in range(300)]
+    index = make_index([*large, chunk("mine", "A garden.", "small")])
+    assert names(search(index, tiny_encoder, "garden pond", collections=["small"], mode=mode)) == ["mine"]
+    found = search(index, tiny_encoder, "garden pond", collections=["large"], mode=mode, top_k=400)
+    assert "mine" not in names(found)
+    assert search(index, tiny_encoder, "garden", collections=["none"], mode=mode).hits == ()
+    assert search(index, tiny_encoder, "garden", collections=[], mode=mode).hits == ()
+
+
+def test_the_current_page_wins_among_equals(make_index: MakeIndex, tiny_encoder: Encoder) -> None:
+    index = make_index([chunk(f"p{i}", f"The garden pond, entry {i}.") for i in range(9)])
+    for page in ("https://x.org/p4", "https://x.org/p4/", "https://x.org/p4?a=1#top"):
+        assert names(search(index, tiny_encoder, "garden pond", page=page))[0] == "p4"
+    assert search(index, tiny_encoder, "garden pond", page="https://elsewhere.org/").hits
+
+
+def test_a_vector_that_does_not_fit_is_an_error(make_index: MakeIndex) -> None:
+    index = make_index([chunk("garden", "Tomatoes want sun.")])
+    dim = index.vectors.shape[1]
+    for wrong in (np.zeros(dim + 1), np.zeros(dim), np.ones(dim), np.full(dim, np.nan)):
+        with pytest.raises(BundleError, match="vector has the"):
+            search(index, Fixed(wrong.astype(np.float32)), "garden")
+
+
+def test_ranks_start_at_one_in_each_leg(make_index: MakeIndex, tiny_encoder: Encoder) -> None:
+    index = make_index([chunk("garden", "The garden pond."), chunk("server", "Restart the server.")])
+    best, other = search(index, tiny_encoder, "garden pond").hits
+    assert (best.vector_rank, best.keyword_rank) == (1, 1)
+    assert (other.vector_rank, other.keyword_rank, other.bm25) == (2, None, 0)
+    assert best.score > other.score
+    assert best.cosine == pytest.approx(
+        float(index.vectors[0] @ tiny_encoder.embed_query("garden pond")), abs=1e-5
+    )
+
+
+def test_a_refused_question_has_a_reason_and_no_hits(make_index: MakeIndex, tiny_encoder: Encoder) -> None:
+    index = make_index([chunk("garden", "Tomatoes want sun.")])
+    result = search(index, tiny_encoder, "garden", gate=Gate(threshold=99, weights=(1.0,) * 6))
+    assert result.hits == ()
+    assert not result.gate.accepted
+    assert "below" in result.gate.reason
+
+
+def test_many_threads_ask_at_once(make_index: MakeIndex, tiny_encoder: Encoder) -> None:
+    index = make_index([chunk(f"p{i}", f"garden pond word{i}") for i in range(50)])
+    questions = [f"word{i} garden" for i in range(50)]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda question: names(search(index, tiny_encoder, question))[0], questions))
+    assert found == [f"p{i}" for i in range(50)]

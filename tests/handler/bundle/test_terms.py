@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handler.bundle.terms import MAX_TERMS, fold, query_phrases
+
+
+@pytest.mark.parametrize(
+    ("question", "phrases"),
+    [
+        ("multi-agent", ("multi agent", "multi", "agent")),
+        ("2026.4.10", ("2026 4 10", "2026", "4", "10")),
+        ("GB/s", ("gb s", "gb")),
+        ("memory:safe", ("memory safe", "memory", "safe")),
+        ('say "hi', ("say", "hi")),
+        ("foo AND bar(", ("foo", "bar")),
+        ("status: done", ("status", "done")),
+        ("--error-on-warnings", ("error on warnings", "error", "warnings")),
+        ("note%", ("note",)),
+        ("the site's cat doesn't", ("site", "cat")),
+        ("C++ or C#?", ("c", "cplusplus", "csharp")),
+        (".NET", ("net", "dotnet")),
+        ("東京の", ("東 京", "京 の")),
+        ("金", ("金",)),
+        ("iPhone充電", ("充 電", "iphone")),
+        ("what is the", ()),
+        ("", ()),
+    ],
+)
+def test_a_question_becomes_its_literal_terms(question: str, phrases: tuple[str, ...]) -> None:
+    assert query_phrases(question) == phrases
+
+
+@pytest.mark.parametrize(
+    ("written", "asked"),
+    [
+        ("שָׁלוֹם", "שלום"),
+        ("مُحَمَّد", "محمد"),
+        ("Ｃａｆé", "cafe"),
+        ("Straße", "STRASSE"),
+        ("ﬁne", "fine"),
+    ],
+)
+def test_marks_case_and_width_do_not_matter(written: str, asked: str) -> None:
+    assert fold(written) == fold(asked)
+
+
+def test_vowel_signs_of_indic_scripts_stay() -> None:
+    assert fold("हिन्दी") != fold("हन्द")
+    assert query_phrases("हिन्दी") == (fold("हिन्दी"),)
+
+
+def test_a_long_question_has_a_bounded_number_of_terms() -> None:
+    assert len(query_phrases(" ".join(f"word{i}" for i in range(100_000)))) == MAX_TERMS
+
+
+@given(st.text())
+def test_any_text_has_terms_of_letters_and_digits_only(question: str) -> None:
+    for phrase in query_phrases(question):
+        assert phrase
+        assert '"' not in phrase
+        assert "\0" not in phrase
