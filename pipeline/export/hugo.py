@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipeline import urls
-from pipeline.export.markdown import written_url
+from pipeline.export.generator import read_config
+from pipeline.export.markdown import partial_reason, written_url
 from pipeline.export.sections import (
     ancestors,
     below,
@@ -21,7 +22,15 @@ from pipeline.export.shortcodes import strip_hugo
 from pipeline.export.tree import Draft, Rules, publish, read_tree
 from pipeline.export.types import Export
 from pipeline.frontmatter import Meta, is_false, private_reason, text_value
-from pipeline.site import Site
+from pipeline.site import Site, SiteError
+
+# gohugo.io/configuration/introduction, in Hugo's order.
+_CONFIG = tuple(
+    f"{folder}{name}.{suffix}"
+    for folder in ("", "config/_default/")
+    for name in ("hugo", "config")
+    for suffix in ("toml", "yaml", "yml", "json")
+)
 
 
 def export_hugo(site: Site) -> Export:
@@ -36,16 +45,22 @@ def export_hugo(site: Site) -> Export:
     prefix = content_prefix(site)
     drafts = below(prefix, tree.drafts)
     sections = section_files(drafts)
+    config = read_config(site, *_CONFIG)
+    ignored = _ignored_files(site, config)
     bundles = {posixpath.dirname(draft.path) for draft in drafts if _name(draft.path) == "index"}
 
     def hidden(draft: Draft) -> str | None:
         if not draft.path.startswith(prefix):
             return "outside of the content folder"
+        if ignored.search(f"/{draft.path}"):
+            return "ignored by Hugo's configuration"
         (draft,) = below(prefix, [draft])
+        if _name(draft.path) != "_index" and (reason := partial_reason(draft.path)):
+            return reason
         bundle = next((folder for folder in ancestors(draft.path) if folder in bundles), None)
         if bundle is not None and (_name(draft.path), posixpath.dirname(draft.path)) != ("index", bundle):
             return f"a resource of the page bundle {bundle or '.'}"
-        inherited = cascaded(draft, sections)
+        inherited = cascaded(draft, sections, config)
         meta = {**inherited, **draft.front.meta}
         reason = private_reason(meta) or _not_rendered(meta)
         if reason and (private_reason(inherited) or _not_rendered(inherited)):
@@ -63,6 +78,15 @@ def export_hugo(site: Site) -> Export:
             notes=_notes,
         ),
     )
+
+
+def _ignored_files(site: Site, config: Meta) -> re.Pattern[str]:
+    """What matches the paths of the files that Hugo passes over (its ignoreFiles)."""
+    patterns = next((value for key, value in config.items() if key.lower() == "ignorefiles"), None)
+    try:
+        return re.compile("|".join(f"(?:{pattern})" for pattern in patterns or ()) or r"(?!)")
+    except re.error as error:
+        raise SiteError(f"{site.source}: ignoreFiles: {patterns!r} is no list of patterns: {error}") from None
 
 
 def _not_rendered(meta: Meta) -> str | None:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import posixpath
 import re
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-
 from pipeline import urls
+from pipeline.export.generator import is_below, read_config
 from pipeline.export.markdown import partial_reason, written_url
 from pipeline.export.shortcodes import strip_liquid
 from pipeline.export.tree import Draft, Rules, publish, read_tree
 from pipeline.export.types import Export
 from pipeline.frontmatter import Meta, is_false, text_value
-from pipeline.site import Site, SiteError
+from pipeline.site import Site
 
 # jekyllrb.com/docs/permalinks, "Built-in formats".
 _STYLES = {
@@ -30,14 +30,16 @@ _POST = re.compile(r"(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})-(?P<nam
 def export_jekyll(site: Site) -> Export:
     """The posts, pages and collections of a Jekyll site.
 
-    options in site.toml win over _config.yml: `permalink`, a style or a pattern, and `collections`, for
-    each a table with `permalink` and `output`. Posts of the future are published: a build does not ask
-    what day it is.
+    options in site.toml win over _config.yml: `permalink`, a style or a pattern, `collections`, for each a
+    table with `permalink` and `output`, `exclude` and `defaults`. Posts of the future are published: a build
+    does not ask what day it is.
     """
     config = {**_read_config(site), **site.options}
     collections = _collections(config)
 
     def hidden(draft: Draft) -> str | None:
+        if is_below(draft.path, config.get("exclude")):
+            return "excluded by _config.yml"
         parts = draft.path.split("/")
         if "_drafts" in parts:
             return "draft"
@@ -48,7 +50,7 @@ def export_jekyll(site: Site) -> Export:
         parts = [part for part in parts if part not in ("_posts", "_pages")]
         if reason := partial_reason("/".join(parts)):
             return reason
-        if not draft.front.meta and not draft.front.error and draft.front.body_line == 1:
+        if not draft.front.error and draft.front.body_line == 1:
             return "no front matter: Jekyll copies it as it is"
         if "_posts" in draft.path.split("/") and not _POST.fullmatch(_stem(draft.path)):
             return "a post whose name has no date: Jekyll passes it over"
@@ -60,19 +62,40 @@ def export_jekyll(site: Site) -> Export:
         hidden=hidden,
         body=strip_liquid,
     )
-    return publish(site, read_tree(site), rules)
+    tree = read_tree(site)
+    drafts = tuple(_with_defaults(draft, config) for draft in tree.drafts)
+    return publish(site, dataclasses.replace(tree, drafts=drafts), rules)
 
 
 def _read_config(site: Site) -> Mapping[str, Any]:
-    path = site.source_path / "_config.yml"
-    if not path.is_file():
-        return {}
-    try:
-        config = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise SiteError(f"{path}: not valid YAML: {error}") from None
-    kept = ("permalink", "collections")
-    return {key: config[key] for key in kept if key in config} if isinstance(config, dict) else {}
+    config = read_config(site, "_config.yml", "_config.yaml", "_config.toml")
+    return {key: config[key] for key in ("permalink", "collections", "exclude", "defaults") if key in config}
+
+
+def _with_defaults(draft: Draft, config: Mapping[str, Any]) -> Draft:
+    """The draft with the front matter that the configuration gives it (jekyllrb.com/docs/configuration)."""
+    values: dict[str, Any] = {}
+    defaults = [each for each in config.get("defaults") or [] if isinstance(each, dict)]
+    for default in sorted(defaults, key=lambda each: len(_scope(each)[0])):  # the longest path wins
+        path, kind = _scope(default)
+        if (not path or is_below(draft.path, [path])) and kind in ("", _kind(draft.path)):
+            values.update(default.get("values") or {})
+    return dataclasses.replace(
+        draft, front=dataclasses.replace(draft.front, meta={**values, **draft.front.meta})
+    )
+
+
+def _scope(default: Mapping[str, Any]) -> tuple[str, str]:
+    scope = default.get("scope") or {}
+    return text_value(scope.get("path")).strip("/"), text_value(scope.get("type"))
+
+
+def _kind(path: str) -> str:
+    """What Jekyll calls a file's type: posts, drafts, pages, or the name of its collection."""
+    folders = path.split("/")[:-1]
+    if "_posts" in folders or "_drafts" in folders:
+        return "posts" if "_posts" in folders else "drafts"
+    return folders[0][1:] if folders and folders[0].startswith("_") else "pages"
 
 
 def _collections(config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

@@ -70,18 +70,16 @@ def hidden_section(draft: Draft, sections: Mapping[str, Draft]) -> str | None:
     return None
 
 
-def cascaded(draft: Draft, sections: Mapping[str, Draft]) -> Meta:
-    """What the `cascade` of its own and the sections above gives a Hugo page; the nearest section wins.
+def cascaded(draft: Draft, sections: Mapping[str, Draft], config: Meta) -> Meta:
+    """What the `cascade` of the configuration, of the sections above and of its own gives a Hugo page.
 
-    A cascade with a target applies to the paths it names; targets by kind, language or environment apply
-    to all, since leaving a page out is the safer mistake.
+    The nearest wins. A cascade with a target applies to the paths it names; targets by kind, language or
+    environment apply to all, since leaving a page out is the safer mistake.
     """
     values: dict[str, Any] = {}
-    for folder in ancestors(draft.path):
-        section = sections.get(folder)
-        if section is None:
-            continue
-        cascade = section.front.meta.get("cascade")
+    above = [sections[folder].front.meta for folder in ancestors(draft.path) if folder in sections]
+    for meta in (config, *above):
+        cascade = next((value for key, value in meta.items() if key.lower() == "cascade"), None)
         for table in cascade if isinstance(cascade, list) else [cascade]:
             if isinstance(table, dict) and _is_target(table, draft.path):
                 values.update(

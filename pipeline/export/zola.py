@@ -6,6 +6,8 @@ import posixpath
 import re
 
 from pipeline import urls
+from pipeline.export.generator import is_below, read_config
+from pipeline.export.markdown import partial_reason
 from pipeline.export.sections import below, content_prefix, hidden_section, section_files
 from pipeline.export.shortcodes import strip_liquid
 from pipeline.export.tree import Draft, Rules, publish, read_tree
@@ -24,10 +26,15 @@ def export_zola(site: Site) -> Export:
     tree = read_tree(site)
     prefix = content_prefix(site)
     sections = section_files(below(prefix, tree.drafts))
+    ignored = read_config(site, "config.toml", "zola.toml").get("ignored_content")
 
     def hidden(draft: Draft) -> str | None:
         if not draft.path.startswith(prefix):
             return "outside of the content folder"
+        if is_below(draft.path.removeprefix(prefix), ignored):
+            return "ignored by Zola's configuration"
+        if not draft.path.rsplit("/", 1)[-1].startswith("_index.") and (reason := partial_reason(draft.path)):
+            return reason
         if "render" in draft.front.meta and is_false(draft.front.meta["render"]):
             return "render = false"
         return hidden_section(below(prefix, [draft])[0], sections)

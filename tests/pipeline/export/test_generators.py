@@ -189,3 +189,63 @@ def test_jekyll_reads_its_config(make_site: MakeSite) -> None:
         "_drafts/y.md": "draft",
         "_posts/undated.md": "a post whose name has no date: Jekyll passes it over",
     }
+
+
+@pytest.mark.parametrize(
+    ("kind", "config", "secret"),
+    [
+        ("jekyll", {"_config.yml": "exclude: [notes/]"}, "notes/a.md"),
+        ("jekyll", {"_config.yml": 'exclude: ["*.wip.md"]'}, "notes/a.wip.md"),
+        (
+            "jekyll",
+            {"_config.yml": "defaults: [{scope: {path: notes}, values: {published: false}}]"},
+            "notes/a.md",
+        ),
+        ("jekyll", {"_config.yml": "defaults: [{scope: {type: pages}, values: {draft: true}}]"}, "a.md"),
+        ("hugo", {"hugo.toml": "ignoreFiles = ['/notes/']"}, "content/notes/a.md"),
+        ("hugo", {"config/_default/hugo.yaml": "ignorefiles: ['\\.wip\\.md$']"}, "content/a.wip.md"),
+        (
+            "hugo",
+            {"hugo.toml": "[[cascade]]\ndraft = true\n[cascade.target]\npath = '/notes/**'"},
+            "content/notes/a.md",
+        ),
+        ("hugo", {}, "content/_notes/a.md"),
+        ("zola", {"config.toml": "ignored_content = ['*.wip.md']"}, "content/notes/a.wip.md"),
+        ("zola", {}, "content/_notes.md"),
+    ],
+)
+def test_what_the_sites_configuration_hides_is_left_out(
+    kind: str, config: dict[str, str], secret: str, make_site: MakeSite
+) -> None:
+    shown = "_posts/2024-05-01-a.md" if kind == "jekyll" else "content/shown/b.md"
+    files = {**config, secret: "---\ntitle: x\n---\nsecret", shown: "---\ntitle: y\n---\nText"}
+    exported = export(make_site(kind, files))
+    assert [page.path for page in exported.pages] == [shown]
+    assert [exclusion.path for exclusion in exported.exclusions] == [secret]
+
+
+def test_defaults_of_jekyll_give_addresses_that_a_page_can_change(make_site: MakeSite) -> None:
+    config = "defaults:\n- {scope: {path: '', type: posts}, values: {permalink: '/blog/:title/'}}\n"
+    files = {
+        "_config.yml": config,
+        "_posts/2024-05-01-a.md": "---\n---\nText",
+        "_posts/2024-05-01-b.md": "---\npermalink: /mine/\n---\nText",
+    }
+    urls = [page.url for page in export(make_site("jekyll", files)).pages]
+    assert urls == ["https://example.org/blog/a/", "https://example.org/mine/"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "text"),
+    [
+        ("jekyll", "_config.yml", "a: b: c"),
+        ("hugo", "hugo.toml", "a = "),
+        ("hugo", "hugo.toml", "ignoreFiles = ['(']"),
+        ("zola", "config.toml", "="),
+    ],
+)
+def test_a_configuration_that_cannot_be_read_is_an_error(
+    kind: str, name: str, text: str, make_site: MakeSite
+) -> None:
+    with pytest.raises(SiteError):
+        export(make_site(kind, {name: text, "content/a.md": "---\n---\nText"}))
