@@ -1,0 +1,267 @@
+"""How well questions find their pages, and how well the gate tells them from others.
+
+    python -m benchmarks.retrieval --data DIR --corpora DIR [--model NAME] [--sets squad2_A,scifact,til]
+
+Through the whole product: each document becomes one markdown page of a site, `doit build` makes the bundle,
+`ralph search --batch` answers. The gate is calibrated on every second question and measured on the others.
+Vectors are kept in build/benchmarks/retrieval, so that only the first run takes long.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from handler.bundle.types import Mode
+
+ROOT = Path(__file__).resolve().parent.parent
+WORK = ROOT / "build" / "benchmarks" / "retrieval"
+MODES: tuple[Mode, ...] = get_args(Mode)
+DEPTH = 10
+# Above this share of its words in one window of the site, an off-topic question may be answered there.
+MAX_OVERLAP = 0.6
+BASE_URL = "https://example.org/"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Questions with the pages that answer them: their grades, by URL or by path in the source."""
+
+    name: str
+    questions: Mapping[str, str]
+    grades: Mapping[str, Mapping[str, float]]
+    collection: str
+
+
+@dataclass(frozen=True, slots=True)
+class GateTask:
+    """Questions for the gate: those to keep, those to refuse, and near misses."""
+
+    answerable: Sequence[str]
+    off_topic: Sequence[str]
+    near_misses: Sequence[str]
+
+
+def main() -> None:
+    """Prints one table of ranking quality a set, and one line for its gate."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True, help="folder of the retrieval sets")
+    parser.add_argument("--corpora", type=Path, required=True, help="folder with the sites til and dw-posts")
+    parser.add_argument("--model", default="bge-small-en-v1.5")
+    parser.add_argument("--sets", default="squad2_A,scifact,til")
+    arguments = parser.parse_args()
+    for name in arguments.sets.split(","):
+        product = Product(WORK / arguments.model / name, arguments.model, arguments.corpora)
+        if name == "til":
+            tasks = til_tasks(arguments.data)
+            gate: GateTask | None = til_gate(arguments.data)
+            product.write_til(gate)
+        else:
+            tasks = [document_task(arguments.data / name)]
+            gate = document_gate(arguments.data / name)
+            product.write_documents(arguments.data / name, gate)
+        product.build()
+        for task in tasks:
+            print(f"{arguments.model} {task.name}, {len(task.questions)} questions")
+            for mode in MODES:
+                print(
+                    f"  {mode:8} {figures(task, product.search(task.questions, mode, task.collection))}",
+                    flush=True,
+                )
+        if gate is not None:
+            print_gate(product, gate)
+
+
+class Product:
+    """The sites, the build and the commands of one set."""
+
+    def __init__(self, folder: Path, model: str, corpora: Path) -> None:
+        self.sites, self.build_folder = folder / "sites", folder / "build"
+        self.environ = {
+            **os.environ,
+            "RALPH_SITES": str(self.sites),
+            "RALPH_BUILD": str(self.build_folder),
+            "EMBED_MODEL": model,
+            "RALPH_TIL": str(corpora / "til"),
+            "RALPH_DAVIDAWINDHAM": str(corpora / "dw-posts"),
+        }
+        self.sites.mkdir(parents=True, exist_ok=True)
+
+    def write_documents(self, data: Path, gate: GateTask | None) -> None:
+        """One site of a retrieval set's documents, a page each, named by its place in the set."""
+        (self.sites / "collections.toml").write_text("[set]\npublic = true\n", encoding="utf-8")
+        site = self.sites / "set"
+        site.mkdir(exist_ok=True)
+        (site / "site.toml").write_text(
+            f'kind = "markdown"\nsource = "."\nbase_url = "{BASE_URL}"\ncollection = "set"\n',
+            encoding="utf-8",
+        )
+        for number, row in enumerate(read_json_lines(data / "corpus.jsonl")):
+            text = f"---\ntitle: {json.dumps(row['title'], ensure_ascii=False)}\n---\n\n{row['text']}\n"
+            (site / page_path(number)).write_text(text, encoding="utf-8")
+        write_questions(site / "questions.jsonl", gate)
+
+    def write_til(self, gate: GateTask | None) -> None:
+        """The two sites as this project describes them."""
+        for name in ("til", "davidawindham.com"):
+            (self.sites / name).mkdir(exist_ok=True)
+            toml = (ROOT / "sites" / name / "site.toml").read_text(encoding="utf-8")
+            (self.sites / name / "site.toml").write_text(toml, encoding="utf-8")
+        collections = (ROOT / "sites" / "collections.toml").read_text(encoding="utf-8")
+        (self.sites / "collections.toml").write_text(collections, encoding="utf-8")
+        write_questions(self.sites / "til" / "questions.jsonl", gate)
+
+    def build(self) -> None:
+        """Runs `doit build`."""
+        subprocess.run([sys.executable, "-m", "doit", "build"], cwd=ROOT, env=self.environ, check=True)
+
+    def search(
+        self,
+        questions: Mapping[str, str],
+        mode: Mode = "hybrid",
+        collection: str = "",
+        *,
+        gated: bool = False,
+    ) -> list[dict[str, Any]]:
+        """What `ralph search --batch` prints for the questions, in their order."""
+        command = [sys.executable, "-m", "handler", "search", "--batch", "-", "--top-k", str(DEPTH)]
+        command += ["--bundle", str(self.build_folder / "current"), "--mode", mode]
+        command += ["--collection", collection] if collection else []
+        command += [] if gated else ["--no-gate"]
+        batch = "".join(json.dumps({"id": key, "text": text}) + "\n" for key, text in questions.items())
+        done = subprocess.run(
+            command, cwd=ROOT, env=self.environ, input=batch, capture_output=True, text=True, check=True
+        )
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def document_task(data: Path) -> Task:
+    """The test questions of a retrieval set."""
+    ids = {row["id"]: page_path(i) for i, row in enumerate(read_json_lines(data / "corpus.jsonl"))}
+    return Task(data.name, read_texts(data / "queries.jsonl"), read_grades(data / "qrels.tsv", ids), "")
+
+
+def document_gate(data: Path) -> GateTask | None:
+    """The gate's questions of a retrieval set, where it has off-topic ones."""
+    if not (data / "queries_offtopic.jsonl").exists():
+        return None
+    return GateTask(
+        list(read_texts(data / "queries.jsonl").values()),
+        list(read_texts(data / "queries_offtopic.jsonl").values()),
+        list(read_texts(data / "queries_unanswerable.jsonl").values()),
+    )
+
+
+def til_tasks(data: Path) -> list[Task]:
+    """Link texts, descriptions and questions of the site til, the questions together with its sister's."""
+    with (data / "til_queries" / "urls.tsv").open(encoding="utf-8") as file:
+        urls = {row["route"]: row["public_url"] for row in csv.DictReader(file, delimiter="\t")}
+    tasks = [
+        Task(
+            f"til {kind}s",
+            read_texts(data / "til_queries" / f"{kind}_queries.jsonl"),
+            read_grades(data / "til_queries" / f"{kind}_qrels.tsv", urls),
+            "daw_til",
+        )
+        for kind in ("anchor", "description")
+    ]
+    rows = [row for row in read_json_lines(data / "til_questions" / "questions.jsonl") if row["expected"]]
+    grades = {row["id"]: dict.fromkeys(row["expected"], 1.0) for row in rows}
+    return [*tasks, Task("til_questions", {row["id"]: row["text"] for row in rows}, grades, "")]
+
+
+def til_gate(data: Path) -> GateTask:
+    """The site's questions against questions of the world at large."""
+    rows = list(read_json_lines(data / "til_questions" / "questions.jsonl"))
+    off_topic = read_json_lines(data / "offtopic" / "questions.jsonl")
+    return GateTask(
+        [row["text"] for row in rows if row["expected"]],
+        [row["text"] for row in off_topic if row["overlap"] <= MAX_OVERLAP],
+        [row["text"] for row in rows if not row["expected"]],
+    )
+
+
+def write_questions(path: Path, gate: GateTask | None) -> None:
+    """Every second question of both kinds, for the calibration."""
+    if gate is None:
+        return
+    halves = [(text, [BASE_URL]) for text in gate.answerable[::2]] + [
+        (text, []) for text in gate.off_topic[::2]
+    ]
+    lines = (
+        json.dumps({"id": str(i), "text": text, "expected": expected}) + "\n"
+        for i, (text, expected) in enumerate(halves)
+    )
+    path.write_text("".join(lines), encoding="utf-8")
+
+
+def print_gate(product: Product, gate: GateTask) -> None:
+    """The shares that pass, of the halves that the calibration has not seen."""
+    samples = {
+        "answerable kept": gate.answerable[1::2],
+        "off-topic accepted": gate.off_topic[1::2],
+        "near misses accepted": gate.near_misses,
+    }
+    shares = []
+    for label, texts in samples.items():
+        found = product.search({str(i): text for i, text in enumerate(texts)}, gated=True)
+        shares.append(f"{label} {sum(each['gate']['accepted'] for each in found) / len(found):.1%}")
+    print(f"  gate     {', '.join(shares)}", flush=True)
+
+
+def figures(task: Task, results: Iterable[dict[str, Any]]) -> str:
+    """nDCG@10 (Järvelin and Kekäläinen 2002), hit@1, hit@6 and MRR@10 of a task, as one line."""
+    ndcg, ranks = [], []
+    for result in results:
+        grades = task.grades[result["id"]]
+        gains = [grades.get(hit["url"], grades.get(hit["path"], 0.0)) for hit in result["hits"]]
+        ndcg.append(discounted(gains) / discounted(sorted(grades.values(), reverse=True)[:DEPTH]))
+        ranks.append(next((rank for rank, gain in enumerate(gains, start=1) if gain), math.inf))
+    shares = [sum(rank <= depth for rank in ranks) / len(ranks) for depth in (1, 6)]
+    mrr = sum(1 / rank for rank in ranks) / len(ranks)
+    return f"nDCG@10 {sum(ndcg) / len(ndcg):.4f}  hit@1 {shares[0]:.3f}  hit@6 {shares[1]:.3f}  MRR {mrr:.3f}"
+
+
+def discounted(gains: Sequence[float]) -> float:
+    """The discounted cumulative gain of gains in the order of ranks."""
+    return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1))
+
+
+def page_path(number: int) -> str:
+    """The file of a document, by its place in the set."""
+    return f"d{number:05}.md"
+
+
+def read_json_lines(path: Path) -> Iterable[dict[str, Any]]:
+    """The objects of a JSON-lines file."""
+    with path.open(encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def read_texts(path: Path) -> dict[str, str]:
+    """The texts of a file of questions, by id."""
+    return {row["id"]: row["text"] for row in read_json_lines(path)}
+
+
+def read_grades(path: Path, names: Mapping[str, str]) -> dict[str, dict[str, float]]:
+    """The grades of a qrels file by question, then by the name that stands for the document."""
+    grades: dict[str, dict[str, float]] = {}
+    with path.open(encoding="utf-8") as file:
+        for row in csv.DictReader(file, delimiter="\t"):
+            grades.setdefault(row["query-id"], {})[names[row["corpus-id"]]] = float(row["score"])
+    return grades
+
+
+if __name__ == "__main__":
+    main()
