@@ -8,6 +8,7 @@ export:SITE -> chunk:SITE -> embed -> index -> calibrate -> measure -> seal -> b
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
@@ -15,8 +16,9 @@ from typing import Any
 from doit.exceptions import TaskFailed
 from doit.tools import config_changed, run_once
 
+from handler.bundle.sums import is_whole
 from handler.bundle.types import BundleError
-from pipeline.console import BuildReporter
+from pipeline.console import BuildReporter, disk_refusal, say_interrupts
 from pipeline.graph import code_files, load_graph, source_files
 from pipeline.layout import Layout
 from pipeline.settings import read_settings
@@ -28,12 +30,17 @@ try:
 except SiteError as error:
     raise SystemExit(str(error)) from None
 BUILD = Layout(SETTINGS.build)
-BUILD.root.mkdir(parents=True, exist_ok=True)
+try:
+    BUILD.root.mkdir(parents=True, exist_ok=True)
+except OSError as error:
+    raise SystemExit(f"{BUILD.root}: no folder to build in ({error.strerror}); set RALPH_BUILD") from None
+say_interrupts()
 
 DOIT_CONFIG = {
     "default_tasks": ["build"],
-    "dep_file": str(BUILD.root / ".doit.json"),
-    "backend": "json",
+    # SQLite, because a JSON file that a full disk or a kill cut off would stop every later build.
+    "dep_file": str(BUILD.root / ".doit.db"),
+    "backend": "sqlite3",
     "reporter": BuildReporter,
     "verbosity": 2,
     "cleandep": True,
@@ -58,6 +65,10 @@ def stage(name: str, *args: object) -> Callable[[], TaskFailed | None]:
             getattr(stages, name)(SETTINGS, *args)
         except (SiteError, BundleError) as error:
             return TaskFailed(str(error))
+        except (OSError, sqlite3.OperationalError) as error:
+            if sentence := disk_refusal(error, BUILD.root):
+                return TaskFailed(sentence)
+            raise
         return None
 
     return action
@@ -204,6 +215,7 @@ def task_seal() -> dict[str, Any]:
         "actions": [stage("seal_bundle", GRAPH)],
         "file_dep": [BUILD.gathered, BUILD.database, *MODEL, BUILD.gate, BUILD.evaluation, COLLECTIONS],
         "targets": [BUILD.current_sums],
+        "uptodate": [lambda: is_whole(BUILD.current)],
         "clean": [stage("remove_bundles")],
     }
 

@@ -2,9 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+import errno
+import os
+import signal
+import sqlite3
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
 
 from doit.reporter import ConsoleReporter
+
+_REFUSALS = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS}
+_DATABASE_REFUSALS = {"SQLITE_FULL", "SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_IOERR_WRITE"}
+
+
+def disk_refusal(error: OSError | sqlite3.OperationalError, build: Path) -> str | None:
+    """What the disk refused to a build, in one sentence; None when it is no refusal but a fault of ours."""
+    if isinstance(error, sqlite3.OperationalError):
+        refused = error.sqlite_errorname in _DATABASE_REFUSALS
+        where, reason = build, str(error)
+    else:
+        refused = error.errno in _REFUSALS
+        where = error.filename2 or error.filename or build
+        reason = os.strerror(error.errno or 0)
+    return f"{where}: {reason}; make room or allow it, or point RALPH_BUILD elsewhere" if refused else None
+
+
+def say_interrupts() -> None:
+    """From now on Ctrl-C ends the program with one sentence in place of a traceback."""
+    signal.signal(signal.SIGINT, _interrupted)
+
+
+def _interrupted(_signal: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit("interrupted; the next build goes on from here")
 
 
 class BuildReporter(ConsoleReporter):  # type: ignore[misc] # doit is untyped

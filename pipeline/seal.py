@@ -13,7 +13,7 @@ from pathlib import Path
 
 from handler.bundle.layout import DATABASE, FILES, MANIFEST, MODEL, SUMS, TOKENIZER
 from handler.bundle.manifest import Manifest, read_manifest
-from handler.bundle.sums import check_sums, content_version, write_sums
+from handler.bundle.sums import content_version, is_whole, write_sums
 from handler.bundle.types import BundleError
 
 BUNDLES_KEPT = 3
@@ -31,18 +31,13 @@ def seal(manifest: Manifest, database: Path, model: Path, tokenizer: Path, build
         shutil.rmtree(leftover)
     incoming = bundles / f".incoming-{os.getpid()}"
     incoming.mkdir()
-    for source, name in ((database, DATABASE), (model, MODEL), (tokenizer, TOKENIZER)):
-        shutil.copyfile(source, incoming / name)
-    manifest = replace(manifest, version=content_version(incoming, manifest))
-    (incoming / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
-    write_sums(incoming)
-    for name in (*FILES, SUMS):
-        (incoming / name).chmod(0o644)
-        _sync(incoming / name)
-    _sync(incoming)
-
+    try:
+        manifest = _fill(incoming, manifest, database, model, tokenizer)
+    except OSError:
+        shutil.rmtree(incoming)  # a full disk gets its room back
+        raise
     bundle = bundles / manifest.version
-    if _is_whole(bundle):
+    if is_whole(bundle):
         shutil.rmtree(incoming)
         # Its age decides which bundles are pruned, and it is the newest again.
         os.utime(bundle)
@@ -62,12 +57,18 @@ def read_current(build: Path) -> Manifest | None:
         return None
 
 
-def _is_whole(bundle: Path) -> bool:
-    try:
-        check_sums(bundle)
-    except BundleError:
-        return False
-    return True
+def _fill(folder: Path, manifest: Manifest, database: Path, model: Path, tokenizer: Path) -> Manifest:
+    """Writes all files of a bundle and returns its manifest, which has its version now."""
+    for source, name in ((database, DATABASE), (model, MODEL), (tokenizer, TOKENIZER)):
+        shutil.copyfile(source, folder / name)
+    manifest = replace(manifest, version=content_version(folder, manifest))
+    (folder / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
+    write_sums(folder)
+    for name in (*FILES, SUMS):
+        (folder / name).chmod(0o644)
+        _sync(folder / name)
+    _sync(folder)
+    return manifest
 
 
 def _switch(link: Path, target: Path) -> None:

@@ -205,6 +205,41 @@ def test_an_interrupted_build_goes_on_and_current_is_whole_throughout(edited: Wo
     assert read_manifest(edited.build / "current").sites["garden"].n_pages == 43
 
 
+@pytest.mark.parametrize("options", [[], ["-n", "2"]])
+def test_an_interrupt_from_the_keyboard_is_one_sentence(tmp_path: Path, options: list[str]) -> None:
+    workshop = Workshop(tmp_path)
+    process = subprocess.Popen(
+        workshop.argv(*options, "build"),
+        cwd=ROOT,
+        env=workshop.environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    next(line for line in process.stdout if line.startswith("model"))
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the children too
+    _, errors = process.communicate()
+    assert process.returncode != 0
+    assert errors.strip() == "interrupted; the next build goes on from here"
+
+
+@pytest.mark.parametrize("name", ["rag.db", "tokenizer.json"])
+def test_a_damaged_bundle_is_sealed_again(edited: Workshop, name: str) -> None:
+    before = edited.bundle
+    (edited.build / "current" / name).write_bytes(b"torn")
+    assert edited.doit("verify").returncode == 0
+    assert edited.bundle == before
+
+
+def test_a_build_folder_that_cannot_be_is_one_sentence(built: Workshop, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = built.doit("build", RALPH_BUILD=str(tmp_path / "file"))
+    assert done.returncode != 0
+    assert done.stderr == f"{tmp_path / 'file'}: no folder to build in (File exists); set RALPH_BUILD\n"
+
+
 def test_the_figures_of_the_questions_are_in_the_manifest_and_on_the_screen(built: Workshop) -> None:
     evaluation = read_manifest(built.build / "current").evaluation
     assert (evaluation["n_answerable"], evaluation["n_refusals"]) == (2, 1)
@@ -236,4 +271,4 @@ def test_clean_removes_everything_that_was_built(tmp_path: Path) -> None:
     workshop.run("build")
     workshop.run("clean")
     left = [path for path in workshop.build.rglob("*") if path.is_file() or path.is_symlink()]
-    assert [path.name for path in left] == [".doit.json"]
+    assert [path.name for path in left] == [".doit.db"]

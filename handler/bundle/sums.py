@@ -6,10 +6,13 @@ import hashlib
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from handler.bundle.layout import DATABASE, FILES, MODEL, SUMS, TOKENIZER
-from handler.bundle.manifest import Manifest
 from handler.bundle.types import BundleError
+
+if TYPE_CHECKING:  # it loads numpy, and a build with nothing to do only wants to know whether that is so
+    from handler.bundle.manifest import Manifest
 
 
 def file_sha256(path: Path) -> str:
@@ -45,6 +48,15 @@ def check_sums(bundle: Path) -> None:
             raise BundleError(
                 f"{bundle} is damaged: {name} does not have the digest in {SUMS}; build or copy it again"
             )
+
+
+def is_whole(bundle: Path) -> bool:
+    """Whether every byte of a bundle is as SHA256SUMS says."""
+    try:
+        check_sums(bundle)
+    except BundleError:
+        return False
+    return True
 
 
 def content_version(bundle: Path, manifest: Manifest) -> str:
