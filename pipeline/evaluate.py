@@ -70,6 +70,16 @@ def evaluate(
     )
 
 
+def misplaced(index: Index, questions: Iterable[Question]) -> list[str]:
+    """A sentence for each expected address that is no page of the index, which no search can find."""
+    return [
+        f"{question.id}: {url} is expected, and is no page of this bundle"
+        for question in questions
+        for url in question.expected
+        if url not in index.page_id_by_url
+    ]
+
+
 def first_rank(urls: Sequence[str], expected: Iterable[str]) -> int | None:
     """The rank, from 1, of the first URL that was expected, or None."""
     wanted = set(expected)

@@ -26,7 +26,7 @@ from pipeline.calibrate import calibrate
 from pipeline.chunk import MAX_CHARS, OVERLAP_CHARS, chunk_pages, read_chunks, write_chunks
 from pipeline.curate import curate, format_curation
 from pipeline.embed import embed_chunks, write_vectors
-from pipeline.evaluate import evaluate, format_evaluation, read_evaluation, write_evaluation
+from pipeline.evaluate import evaluate, format_evaluation, misplaced, read_evaluation, write_evaluation
 from pipeline.export import export
 from pipeline.export.pages import format_report, read_pages, read_report, write_export
 from pipeline.gather import ExportedSite, gather, read_gathered, write_gathered
@@ -132,8 +132,10 @@ def calibrate_gate(settings: BuildSettings, graph: Graph) -> None:
 def measure(settings: BuildSettings, graph: Graph) -> None:
     """build/index/rag.db, the gate and the sites' questions -> build/reports/evaluation.json."""
     layout = Layout(settings.build)
-    found = evaluate(Index.open(layout.database), _encoder(layout), _gate(layout), _questions(layout, graph))
-    write_evaluation(found, layout.evaluation)
+    index, questions = Index.open(layout.database), _questions(layout, graph)
+    for sentence in misplaced(index, questions):
+        print(f"  warning: {sentence}")
+    write_evaluation(evaluate(index, _encoder(layout), _gate(layout), questions), layout.evaluation)
 
 
 def report_evaluation(settings: BuildSettings) -> None:

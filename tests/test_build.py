@@ -125,7 +125,7 @@ def test_a_draft_is_in_no_file_and_its_exclusion_is_listed(built: Workshop) -> N
         for name in files:
             assert b"xylophone" not in (Path(folder) / name).read_bytes(), name
     listing = built.run("export")
-    assert "garden: 4 pages in, 3 out" in listing
+    assert "garden: 3 of 4 pages are published" in listing
     assert "secret.md" in listing
 
 
@@ -245,6 +245,17 @@ def test_the_figures_of_the_questions_are_in_the_manifest_and_on_the_screen(buil
     assert (evaluation["n_answerable"], evaluation["n_refusals"]) == (2, 1)
     assert evaluation["modes"]["hybrid"]["hit_at_1"] == 1.0
     assert "hybrid" in built.run("evaluate")
+
+
+def test_a_question_that_expects_a_page_that_is_not_there_is_a_warning(edited: Workshop) -> None:
+    path = edited.sites / "garden" / "questions.jsonl"
+    text = path.read_text()
+    path.write_text(text + '\n{"id": "moved", "text": "Where?", "expected": ["https://example.org/gone"]}')
+    try:
+        shown = edited.run("build")
+    finally:
+        path.write_text(text)
+    assert "warning: moved: https://example.org/gone is expected, and is no page of this bundle" in shown
 
 
 def test_a_wrong_site_toml_is_one_sentence_that_names_file_and_key(edited: Workshop) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from handler.__main__ import _parser
+from pipeline.add import _parser as add_parser
 from pipeline.site import _KEYS, _OPTIONS, KINDS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -50,6 +51,12 @@ def test_every_command_and_option_is_documented() -> None:
         options = [option for action in parser._actions for option in action.option_strings]
         missing += [o for o in options if o.startswith("--") and o != "--help" and f"`{o}" not in text]
     assert missing == []
+
+
+def test_every_option_of_add_is_documented() -> None:
+    section = read("commands.md").split("## ralph add")[1].split("\n## ")[0]
+    options = [option for action in add_parser()._actions for option in action.option_strings]
+    assert [o for o in options if o.startswith("--") and o != "--help" and f"`{o}" not in section] == []
 
 
 def test_every_installed_command_is_documented() -> None:

@@ -35,7 +35,8 @@ def export_html(site: Site) -> Export:
     warnings: list[ExportWarning] = []
     pages: list[Page] = []
     for path, location in find_files(site, (".html", ".htm", ".xhtml"), exclusions):
-        if reason := partial_reason(path):
+        # Servers show it in place of pages that are not there; it is no page itself.
+        if reason := partial_reason(path) or ("an error page" if path == "404.html" else None):
             exclusions.append(Exclusion(path, reason))
             continue
         page = html_page(site, path, read_bytes(location), _file_url(site, path))

@@ -78,9 +78,14 @@ def parse_html(text: str) -> BeautifulSoup:
 
 
 def html_title(soup: BeautifulSoup) -> str:
-    """The page's own title: og:title, else its only h1, else the title element; empty when there is none."""
+    """The page's own title: og:title, else its only h1, else the title element; empty when there is none.
+
+    Where a site's name is an h1 too, the only one of the main part counts.
+    """
     candidates = [_meta(soup, "og:title")]
     headings = soup.find_all("h1")
+    if len(headings) > 1:
+        headings = soup.select("main h1")
     if len(headings) == 1:
         candidates.append(headings[0].get_text())
     if soup.title is not None:

@@ -110,7 +110,7 @@ def make_report(export: Export) -> Report:
 
 def format_report(report: Report) -> str:
     """A report as a person reads it: counts, then what is left out by reason, then warnings."""
-    lines = [f"{report.site}: {report.n_pages_in} pages in, {report.n_pages_out} out"]
+    lines = [f"{report.site}: {report.n_pages_out} of {report.n_pages_in} pages are published"]
     by_reason: dict[str, list[str]] = {}
     for exclusion in report.exclusions:
         by_reason.setdefault(exclusion.reason, []).append(exclusion.path)

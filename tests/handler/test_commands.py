@@ -50,6 +50,13 @@ def test_a_batch_answers_every_line_with_its_id(
     assert rows[1]["hits"] == []
 
 
+@pytest.mark.parametrize("number", ["0", "-1", "many", "1.5"])
+def test_a_number_of_hits_is_one_or_more(number: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["search", f"--top-k={number}", "pond"])
+    assert f"--top-k: '{number}' is not a number from 1 on" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("mode", ["hybrid", "rrf", "keyword", "vector"])
 def test_every_mode_ranks_the_page_that_has_the_words_first(
     bundle: Path, capsys: pytest.CaptureFixture[str], mode: str

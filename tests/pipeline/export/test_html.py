@@ -158,6 +158,22 @@ def test_every_way_to_say_noindex_leaves_a_page_out(meta: str, make_site: MakeSi
     assert export(site).pages == ()
 
 
+def test_a_page_is_called_after_the_heading_of_its_main_part_where_the_site_has_one_too(
+    make_site: MakeSite,
+) -> None:
+    html = (
+        "<title>Glazes | Pottery</title><header><h1>Pottery</h1></header>"
+        "<main><h1>Glazes</h1><p>Celadon is fired at 1280 degrees.</p></main>"
+    )
+    (page,) = export(make_site("html", {"glazes.html": html})).pages
+    assert page.title == "Glazes"
+
+
+def test_the_page_that_stands_for_missing_ones_is_no_page(make_site: MakeSite) -> None:
+    exported = export(make_site("html", {"404.html": "<p>Nothing here</p>"}))
+    assert [(each.path, each.reason) for each in exported.exclusions] == [("404.html", "an error page")]
+
+
 def test_partials_are_no_pages(make_site: MakeSite) -> None:
     files = dict.fromkeys(["_part.html", "_parts/a.html", "b.html"], "<title>A</title><p>Text</p>")
     assert [page.path for page in export(make_site("html", files)).pages] == ["b.html"]
