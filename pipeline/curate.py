@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.export.pages import file_name, page_files, page_text, read_pages
-from pipeline.site import Site
+from pipeline.site import Site, SiteError
 
 # The digests of what was written here, by file: what differs from them is a person's work.
 RECORD = ".curated.json"
@@ -32,9 +32,13 @@ class Curation:
 def curate(site: Site, pages_dir: Path, sites_dir: Path) -> Curation:
     """Copy the site's exported pages into its folder below sites_dir, but over no edited page.
 
-    Raises SiteError when the site was not exported.
+    Raises SiteError when the site was not exported, or is the curated folder already.
     """
     folder = sites_dir / site.name
+    if site.source_path.resolve() == folder.resolve():
+        raise SiteError(
+            f"{site.toml}: source: is the curated folder itself; to copy again, name the original"
+        )
     record = _read_record(folder)
     pages = read_pages(pages_dir, site.name)
     files = page_files((page.path for page in pages), name=_visible_name)
@@ -66,14 +70,13 @@ def format_curation(site: Site, curation: Curation) -> str:
     ]
     lines += [f"  edited, left as it is: {file}" for file in curation.edited]
     lines += [f"  no longer in the export, left as it is: {file}" for file in curation.outdated]
-    if site.source_path.resolve() != curation.folder.resolve():
-        lines += [
-            f"The build still reads {site.source}. To publish the edited pages, set in {site.toml}:",
-            '  kind = "markdown"',
-            '  source = "."',
-            "and remove include, exclude, instances and options. Each page keeps its address: it is in its "
-            "front matter.",
-        ]
+    lines += [
+        f"The build still reads {site.source}. To publish the edited pages, set in {site.toml}:",
+        '  kind = "markdown"',
+        '  source = "."',
+        "and remove include, exclude, instances and options. Each page keeps its address: it is in its "
+        "front matter.",
+    ]
     return "\n".join(lines)
 
 

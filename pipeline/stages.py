@@ -54,7 +54,7 @@ def export_site(settings: BuildSettings, site: Site) -> None:
     exported = export(site)
     write_export(exported, layout.pages(site.name).parent)
     counts = f"{len(exported.exclusions)} left out, {len(exported.warnings)} warnings"
-    print(f"  {len(exported.pages)} pages, {counts} (doit export lists them)")
+    print(f"  {site.name}: {len(exported.pages)} pages, {counts} (doit export lists them)")
 
 
 def report_export(settings: BuildSettings, graph: Graph) -> None:

@@ -99,3 +99,13 @@ def test_the_report_says_what_to_change(make_site: MakeSite, tmp_path: Path) -> 
 def test_a_site_that_was_not_exported_is_an_error(make_site: MakeSite, tmp_path: Path) -> None:
     with pytest.raises(SiteError, match="doit export:example"):
         curate(make_site("markdown", {}), tmp_path / "pages", tmp_path / "sites")
+
+
+def test_the_curated_folder_is_not_copied_over_itself(make_site: MakeSite, tmp_path: Path) -> None:
+    run(make_site("markdown", {"a.md": "One"}), tmp_path)
+    page = tmp_path / "sites" / "example" / "a.md"
+    before = page.read_bytes()
+    curated = make_site("markdown", {}, source=str(tmp_path / "sites" / "example"))
+    with pytest.raises(SiteError, match="is the curated folder itself"):
+        run(curated, tmp_path)
+    assert page.read_bytes() == before
