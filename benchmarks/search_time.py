@@ -81,7 +81,8 @@ def time_synthetic(path: Path, n_chunks: int) -> None:
     write_index(path, chunks, unit_vectors(random, n_chunks), SPEC)
     del chunks, words
     questions = [
-        " ".join(map(word, zipf_words(random, int(n)).tolist())) for n in random.integers(2, 9, size=N_QUESTIONS)
+        " ".join(map(word, zipf_words(random, int(n)).tolist()))
+        for n in random.integers(2, 9, size=N_QUESTIONS)
     ]
     encoder = Prepared(dict(zip(questions, unit_vectors(random, N_QUESTIONS), strict=True)))
 
