@@ -34,6 +34,11 @@ _PERMALINK_SIGNS = frozenset(("", "#", "¶", "§", "🔗", "\u200b"))
 # Of the words that trafilatura takes for the page's text, the share that the chosen element must hold. It
 # sometimes takes a line of furniture along, which must not make the whole page the main part.
 _HELD_SHARE = 0.97
+# Elements nested deeper give way to what is in them: the converter calls itself for each level.
+_DEEPEST_LEVEL = 120
+_INLINE = frozenset(
+    ("a", "abbr", "b", "code", "em", "font", "i", "mark", "small", "span", "strong", "sub", "sup", "u")
+)
 # An element with more than this share of the page's words is no furniture, whatever its name says
 # (a form around the whole page, a class "with-sidebar" on the layout).
 _FURNITURE_SHARE = 0.3
@@ -65,6 +70,7 @@ def decode_html(data: bytes, charset: str | None = None) -> str:
 def parse_html(text: str) -> BeautifulSoup:
     """The tree of an HTML text, however broken. Headings link to themselves no more, but keep their ids."""
     soup = BeautifulSoup(text, "lxml")
+    _flatten(soup)
     for heading in soup.find_all(_HEADINGS):
         for link in heading.select("a"):
             is_sign = bool(_PERMALINK_CLASSES & set(link.get("class") or ()))
@@ -75,6 +81,23 @@ def parse_html(text: str) -> BeautifulSoup:
             elif str(link.get("href") or "").startswith("#"):
                 link.unwrap()
     return soup
+
+
+def _flatten(soup: BeautifulSoup) -> None:
+    """Bound the depth of a tree; words of elements that go stay apart."""
+    levels: list[tuple[Tag, int]] = [(soup, 0)]
+    too_deep: list[Tag] = []
+    while levels:
+        element, level = levels.pop()
+        for child in element.find_all(True, recursive=False):
+            levels.append((child, level + 1))
+            if level >= _DEEPEST_LEVEL:
+                too_deep.append(child)
+    for element in too_deep:
+        if element.name not in _INLINE:
+            element.insert(0, "\n")
+            element.append("\n")
+        element.unwrap()
 
 
 def html_title(soup: BeautifulSoup) -> str:
@@ -183,9 +206,11 @@ def _looks_like_furniture(element: Tag) -> bool:
 
 
 def _smallest_holder(root: Tag, words: Counter[str]) -> Tag:
-    """The deepest element that still holds nearly all the given words."""
+    """The deepest element that still holds nearly all the given words; below main or article all of them."""
     needed = _HELD_SHARE * (words & Counter(root.get_text(" ").split())).total()
     while True:
+        if root.name in ("main", "article"):
+            needed = (words & Counter(root.get_text(" ").split())).total()
         held = (
             child
             for child in root.find_all(True, recursive=False)

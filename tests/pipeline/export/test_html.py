@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -177,3 +178,21 @@ def test_the_page_that_stands_for_missing_ones_is_no_page(make_site: MakeSite) -
 def test_partials_are_no_pages(make_site: MakeSite) -> None:
     files = dict.fromkeys(["_part.html", "_parts/a.html", "b.html"], "<title>A</title><p>Text</p>")
     assert [page.path for page in export(make_site("html", files)).pages] == ["b.html"]
+
+
+@pytest.mark.parametrize("tags", [("div",), ("ul", "li"), ("b",), ("blockquote",)])
+def test_elements_nested_a_thousand_deep_keep_every_word(tags: tuple[str, ...]) -> None:
+    opening = "".join(f"<{tag}>" for tag in tags)
+    text = "".join(f"{opening}word{i} " for i in range(1000))
+    markdown = main_markdown(f"<title>T</title><main><p>Before.</p>{text}</main>")
+    assert sorted(re.findall(r"word\d+", markdown)) == sorted(f"word{i}" for i in range(1000))
+
+
+def test_a_short_paragraph_beside_the_body_of_an_article_is_kept() -> None:
+    body = "".join(
+        f"<p>Sentence number {i} of a long text about the garden and its pond.</p>" for i in range(99)
+    )
+    html = f"<body><article><p>Before it all.</p><div>{body}</div><p>After it all.</p></article></body>"
+    markdown = main_markdown(html)
+    assert markdown.startswith("Before it all.")
+    assert markdown.endswith("After it all.\n")
