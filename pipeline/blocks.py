@@ -268,7 +268,8 @@ def _text_of(tokens: Sequence[Token]) -> str:
     return "".join(parts)
 
 
-_HTML_HEADING = regex.compile(r"(?is)<h([1-6])\b([^>]*)>(.*?)</h\1\s*>")
+# Bounded, so that headings never closed are not sought through all of a page.
+_HTML_HEADING = regex.compile(r"(?is)<h([1-6])\b([^>]{0,1000})>(.{0,2000}?)</h\1\s*>")
 _HTML_ID = regex.compile(r"""(?i)\bid\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
 _HTML_TABLE = regex.compile(r"(?is)\s*<table\b.*?</table\s*>\s*")
 _HTML_TABLE_HEAD = regex.compile(r"(?is).*?</thead\s*>|(?:(?!</tr).)*<th\b.*?</tr\s*>|.*?(?=<tr\b)")

@@ -18,6 +18,7 @@ _UNSEEN = {
     "{": ("*/", re.compile(r"\*/\s*\}")),
     "<head": ("</head", re.compile(r"</head\s*>")),
 }
+_HEADING_ID = re.compile(r"\s*(#[^\s{}*]+)\s*")
 _NAME = re.compile(r"[A-Z][\w$]*(?:[.:][\w$-]+)*")
 _ATTRIBUTE = re.compile(r"\s+(?:([\w:.-]+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|(?=\{))|)|(?=\{))")
 _TAG_END = re.compile(r"\s*/?>")
@@ -59,9 +60,16 @@ def strip_mdx(text: str) -> str:
         end, closing = _UNSEEN[opening]
         start = text.find(end, match.end()) if match.end() <= last_end[opening] else -1
         closed = closing.match(text, start) if start >= 0 else None
-        return ("", closed.end()) if closed else None
+        return (_heading_id(text, match, start), closed.end()) if closed else None
 
     return rewrite(text, _MDX, replacement)
+
+
+def _heading_id(text: str, comment: re.Match[str], end: int) -> str:
+    """`{#id}` for the comment that gives a heading its id (Docusaurus 3.9), or nothing for any other."""
+    line_start = text.rfind("\n", 0, comment.start()) + 1
+    heading_id = _HEADING_ID.fullmatch(text, comment.end(), end)
+    return f"{{{heading_id[1]}}}" if heading_id and text.startswith("#", line_start) else ""
 
 
 def _replacement(text: str, match: re.Match[str]) -> tuple[str, int] | None:

@@ -11,7 +11,7 @@ Span = tuple[int, int]
 Replace = Callable[[str, "re.Match[str]"], tuple[str, int] | None]
 
 _TOKEN = re.compile(
-    r"`+|~{3,}|\\.|<!--|(?:\A|\n)(?:[ \t]*\n)+(?=(?: {4}| {0,3}\t)[ \t]*\S)|\A(?=(?: {4}|\t))"
+    r"`+|~{3,}|\\.|<!--|(?:\A|\n)(?:[ \t]*\r?\n)++|\A(?=(?: {4}|\t))"
 )
 _CONTAINER = re.compile(r"(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*")
 _NOT_INDENTED = re.compile(r"^ {0,3}[^ \t\r\n]|\Z", re.M)
@@ -75,7 +75,7 @@ def code_spans(text: str) -> list[Span]:
             continue
         if kind not in ("`", "~"):
             indent = _indent(text, position)
-            if indent - _item_offset(text, start, indent) >= 4:
+            if indent >= 4 and indent - _item_offset(text, start, indent) >= 4:
                 end_of_block = _search(_NOT_INDENTED, text, position).start()
                 spans.append((position, end_of_block))
                 position = end_of_block

@@ -14,7 +14,7 @@ _HEADING = re.compile(
     r"|^ {0,3}(?!#{1,6}[ \t]|[>|])(\S.*)\r?\n {0,3}=+[ \t]*\r?$",
     re.M,
 )
-_HTML_HEADING = re.compile(r"<h1\b[^>]*>(.*?)</h1\s*>", re.S | re.I)
+_HTML_HEADING = re.compile(r"<h1\b[^>]{0,1000}>(.{0,1000}?)</h1\s*>", re.S | re.I)
 _INLINE_HTML = re.compile(r"</?(?:a|b|br|code|em|i|mark|small|span|strong|sub|sup|u|wbr)\b[^<>]*>", re.I)
 # A title stands at the top; a heading further down names a part of a very long page.
 _SEARCHED_CHARACTERS = 50_000

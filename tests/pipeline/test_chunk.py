@@ -97,6 +97,10 @@ def test_raw_html_headings_are_headings() -> None:
     assert (second.heading, second.anchor) == (("One & two", "Three"), "x")
 
 
+def test_headings_never_closed_are_text_and_take_linear_time() -> None:
+    assert sum(chunk.text.count("<h1>") for chunk in chunks_of("<h1>" * 20_000)) == 20_000
+
+
 def test_small_fragments_join_a_neighbour() -> None:
     assert len(chunks_of(f"# A\n\n{PROSE}\n\n## Licence\n\nMIT\n\n## B\n\n{PROSE}")) == 2
     assert len(chunks_of(f"Hello.\n\n# A\n\n{PROSE}")) == 1

@@ -75,3 +75,7 @@ def test_fences_inside_components_are_untouched() -> None:
 def test_what_is_opened_thousands_of_times_and_never_closed_stays_and_takes_linear_time(unit: str) -> None:
     text = unit * 20_000
     assert strip_mdx(text) == text
+
+
+def test_a_comment_that_gives_a_heading_its_id_becomes_that_id() -> None:
+    assert strip_mdx("## Install {/* #setup */}\n\nText {/* #todo */}\n") == "## Install {#setup}\n\nText \n"

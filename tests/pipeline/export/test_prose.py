@@ -66,3 +66,8 @@ def test_rewrite_leaves_a_match_that_is_refused() -> None:
 def test_a_long_line_of_unmatched_backticks_takes_linear_time() -> None:
     text = " ".join("`" * (1 + i % 50) for i in range(20_000))
     assert code_spans(text)
+
+
+def test_thousands_of_blank_lines_take_linear_time() -> None:
+    text = "\n" * 200_000 + "    code\n" + " \r\n" * 100_000
+    assert [text[start:end].strip() for start, end in code_spans(text)] == ["code"]
