@@ -75,18 +75,21 @@ def _read_config(site: Site) -> Mapping[str, Any]:
 def _with_defaults(draft: Draft, config: Mapping[str, Any]) -> Draft:
     """The draft with the front matter that the configuration gives it (jekyllrb.com/docs/configuration)."""
     values: dict[str, Any] = {}
-    defaults = [each for each in config.get("defaults") or [] if isinstance(each, dict)]
+    written = config.get("defaults")
+    defaults = [each for each in written if isinstance(each, dict)] if isinstance(written, list) else []
     for default in sorted(defaults, key=lambda each: len(_scope(each)[0])):  # the longest path wins
         path, kind = _scope(default)
         if (not path or is_below(draft.path, [path])) and kind in ("", _kind(draft.path)):
-            values.update(default.get("values") or {})
+            values.update(table if isinstance(table := default.get("values"), dict) else {})
     return dataclasses.replace(
         draft, front=dataclasses.replace(draft.front, meta={**values, **draft.front.meta})
     )
 
 
 def _scope(default: Mapping[str, Any]) -> tuple[str, str]:
-    scope = default.get("scope") or {}
+    scope = default.get("scope")
+    if not isinstance(scope, dict):
+        return "", ""
     return text_value(scope.get("path")).strip("/"), text_value(scope.get("type"))
 
 
@@ -99,12 +102,16 @@ def _kind(path: str) -> str:
 
 
 def _collections(config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    named = config.get("collections") or {}
+    named = config.get("collections")
     if isinstance(named, list):
         named = {name: {} for name in named}
     return {
-        str(name): {"permalink": table} if isinstance(table, str) else table or {}
-        for name, table in named.items()
+        str(name): {"permalink": table}
+        if isinstance(table, str)
+        else table
+        if isinstance(table, dict)
+        else {}
+        for name, table in (named.items() if isinstance(named, dict) else ())
     }
 
 

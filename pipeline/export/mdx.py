@@ -66,7 +66,7 @@ def strip_mdx(text: str) -> str:
 
 
 def _heading_id(text: str, comment: re.Match[str], end: int) -> str:
-    """`{#id}` for the comment that gives a heading its id (Docusaurus 3.9), or nothing for any other."""
+    """`{#id}` for the comment that gives a heading its id in Docusaurus, or nothing for any other."""
     line_start = text.rfind("\n", 0, comment.start()) + 1
     heading_id = _HEADING_ID.fullmatch(text, comment.end(), end)
     return f"{{{heading_id[1]}}}" if heading_id and text.startswith("#", line_start) else ""

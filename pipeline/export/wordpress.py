@@ -51,15 +51,23 @@ def _export_markdown(site: Site) -> Export:
 def _markdown_url(site: Site, draft: Draft) -> str:
     for key in ("permalink", "link", "url"):
         if address := text_value(draft.front.meta.get(key)):
-            return permalink_url(site, address)
+            return permalink_url(site, draft.path, address)
     slug = next((s for key in ("post_name", "slug") if (s := text_value(draft.front.meta.get(key)))), None)
     name = urls.strip_suffix(draft.path).rsplit("/", 1)[-1]
     return urls.join(site.base_url, urls.quote_address(slug or re.sub(r"^\d{4}-\d\d-\d\d-", "", name)), True)
 
 
-def permalink_url(site: Site, permalink: str) -> str:
-    """The path (and query) of a permalink, put on the site's own base_url; `%xx` stays as it is written."""
-    parts = urlsplit(permalink)
+def permalink_url(site: Site, page_path: str, permalink: str) -> str:
+    """The path (and query) of a page's permalink, put on the site's own base_url; `%xx` stays as it is.
+
+    Raises SiteError naming page and key when it is no address.
+    """
+    try:
+        parts = urlsplit(permalink)
+    except ValueError as error:
+        raise SiteError(
+            f"{site.source}: {page_path}: permalink: {permalink!r} is not an address ({error})"
+        ) from None
     path = urls.quote_address(parts.path) + (f"?{parts.query}" if parts.query else "")
     base = urlsplit(site.base_url).path
     if base != "/" and path.startswith(base):
@@ -160,7 +168,7 @@ def _wxr_page(site: Site, item: _Item, path: str) -> Page:
         site=site.name,
         collection=site.collection,
         path=path,
-        url=permalink_url(site, item.link or item.name),
+        url=permalink_url(site, path, item.link or item.name),
         title=plain_text(item.title, markdown=False) or item.name.replace("-", " ") or item.post_id,
         description=plain_text(item.excerpt, markdown=False),
         body=body,

@@ -249,3 +249,9 @@ def test_a_configuration_that_cannot_be_read_is_an_error(
 ) -> None:
     with pytest.raises(SiteError):
         export(make_site(kind, {name: text, "content/a.md": "---\n---\nText"}))
+
+
+def test_settings_of_other_types_than_jekyll_knows_are_passed_over(make_site: MakeSite) -> None:
+    config = "defaults: [a, {scope: b, values: c}]\nexclude: d\ncollections: 3\npermalink: [e]\n"
+    files = {"_config.yml": config, "a.md": "---\ncategories: 5\n---\nText"}
+    assert [page.url for page in export(make_site("jekyll", files)).pages] == ["https://example.org/a.html"]

@@ -92,3 +92,8 @@ def test_a_file_that_is_no_export_is_an_error(text: str, make_site: MakeSite) ->
 
 def _source(make_site: MakeSite) -> str:
     return str(make_site("wordpress", {}).source_path / "export.xml")
+
+
+def test_a_permalink_that_is_no_address_is_an_error_that_names_page_and_key(make_site: MakeSite) -> None:
+    with pytest.raises(SiteError, match=r"a\.md: permalink: 'http://\[bad' is not an address"):
+        export(make_site("wordpress", {"a.md": "---\npermalink: 'http://[bad'\n---\nText"}))
