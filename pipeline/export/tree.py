@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import hashlib
 import os
+import posixpath
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -220,6 +221,8 @@ def _patterns(lines: tuple[str, ...]) -> Patterns:
 def _reason_to_skip(site: Site, path: str, location: Path) -> str | None:
     if not _is_text(path):
         return "its name is not UTF-8"
+    if posixpath.basename(path).startswith("."):
+        return "a hidden file"
     if reason := pattern_reason(site, path):
         return reason
     if location.is_symlink() and not _resolves_inside(location, site.source_path):

@@ -124,12 +124,12 @@ def test_symbolic_links_out_of_the_source_are_refused(make_site: MakeSite) -> No
     }
 
 
-def test_pipes_and_hidden_folders_are_not_read(make_site: MakeSite) -> None:
-    site = make_site("markdown", {"a.md": "Text", ".git/b.md": "x", "node_modules/c.md": "x"})
+def test_pipes_hidden_files_and_folders_are_not_read(make_site: MakeSite) -> None:
+    site = make_site("markdown", {"a.md": "Text", "._a.md": "x", ".git/b.md": "x", "node_modules/c.md": "x"})
     os.mkfifo(site.source_path / "pipe.md")
     exported = export(site)
     assert list(urls_of(exported)) == ["a.md"]
-    assert reasons(exported) == {"pipe.md": "not a plain file"}
+    assert reasons(exported) == {"._a.md": "a hidden file", "pipe.md": "not a plain file"}
 
 
 @pytest.mark.parametrize(
