@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from pipeline.export.shortcodes import strip_hugo, strip_liquid, strip_wordpress
@@ -15,6 +17,7 @@ from pipeline.export.shortcodes import strip_hugo, strip_liquid, strip_wordpress
         ('{{< figure src="a.png" caption="A cat" >}}', "A cat"),
         ("{{% note %}}*inner*{{% /note %}}", "*inner*"),
         ("{{< comment >}}hidden{{< /comment >}}shown", "shown"),
+        ("{{% comment %}}hidden{{% /comment %}}shown", "shown"),
         ("write {{</* figure */>}} or `{{%/* x */%}}`", "write {{< figure >}} or `{{% x %}}`"),
         ("`{{< live >}}` in code", "`{{< live >}}` in code"),
     ],
@@ -29,6 +32,8 @@ def test_hugo_shortcodes(text: str, stripped: str) -> None:
         ("{% if x %}shown{% endif %} {{ site.name }}end", "shown end"),
         ("{% comment %}hidden{% endcomment %}shown", "shown"),
         ("{% raw %}{{ shown }}{% endraw %}", "{{ shown }}"),
+        ("{% raw %}{{ hidden }}shown", "shown"),
+        ("{% comment %}a{% endcomment %}b{% comment %}c", "bc"),
         ("{% highlight ruby %}\nputs 1\n{% endhighlight %}", "```ruby\nputs 1\n```"),
         ('{% include figure.html caption="A cat" %}', "A cat"),
         ("`{{ code }}` and\n\n```\n{% code %}\n```", "`{{ code }}` and\n\n```\n{% code %}\n```"),
@@ -50,9 +55,23 @@ def test_liquid_tags(text: str, stripped: str) -> None:
         ("he [sic] said [1] and [private]", "he [sic] said [1] and [private]"),
         ("[a link](x) and [ref][id]\n\n[id]: y", "[a link](x) and [ref][id]\n\n[id]: y"),
         ("[members]hidden[/members]shown", "shown"),
+        ("[Private]hidden[/private]shown", "shown"),
         ("`[gallery]`\n\n```\n[caption]x[/caption]\n```", "`[gallery]`\n\n```\n[caption]x[/caption]\n```"),
         ("- [ ] open\n- [x] done", "- [ ] open\n- [x] done"),
     ],
 )
 def test_wordpress_shortcodes(text: str, stripped: str) -> None:
     assert strip_wordpress(text) == stripped
+
+
+@pytest.mark.parametrize(
+    ("strip", "unit", "kept"),
+    [
+        (strip_hugo, "{{< comment >}}a", "a"),
+        (strip_liquid, "{% raw %}a", "a"),
+        (strip_liquid, "{% highlight x %}a", "a"),
+        (strip_wordpress, "[private]a", "[private]a"),
+    ],
+)
+def test_tags_never_closed_take_linear_time(strip: Callable[[str], str], unit: str, kept: str) -> None:
+    assert strip(unit * 20_000) == kept * 20_000
