@@ -10,9 +10,7 @@ Span = tuple[int, int]
 # What replaces a match and where it ends; None leaves the match as it is.
 Replace = Callable[[str, "re.Match[str]"], tuple[str, int] | None]
 
-_TOKEN = re.compile(
-    r"`+|~{3,}|\\.|<!--|(?:\A|\n)(?:[ \t]*\r?\n)++|\A(?=(?: {4}|\t))"
-)
+_TOKEN = re.compile(r"`+|~{3,}|\\.|<!--|(?:\A|\n)(?:[ \t]*\r?\n)++|\A(?=(?: {4}|\t))")
 _CONTAINER = re.compile(r"(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*")
 _NOT_INDENTED = re.compile(r"^ {0,3}[^ \t\r\n]|\Z", re.M)
 _LIST_ITEM = re.compile(r"[ \t>]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)")
