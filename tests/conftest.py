@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from handler.bundle.encoder import Encoder, ModelSpec
-from handler.bundle.gate import Gate
+from handler.bundle.gate import N_EVIDENCE, Gate
 from handler.bundle.manifest import CollectionSummary, Manifest, Probe, SiteSummary
 from handler.bundle.passage import passage_text
 from pipeline.chunk import chunk_pages
@@ -81,7 +81,7 @@ def make_bundle(tmp_path: Path, tiny_encoder: Encoder) -> MakeBundle:
                 for name in names
             },
             sites={name: SiteSummary(name, len(pages)) for name in names},
-            gate=(gate or Gate(threshold=-1.0, weights=(0.0,) * 6)).to_dict(),
+            gate=(gate or Gate(threshold=-1.0, weights=(0.0,) * N_EVIDENCE)).to_dict(),
             evaluation=evaluation or {},
             probe=Probe("garden", tiny_encoder.embed_query("garden")),
         )

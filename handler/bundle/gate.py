@@ -15,6 +15,9 @@ from handler.bundle.types import BundleError
 # speaks for the bundle: the best of .2 to .5 on a third of SQuAD 2.0 dev.
 COVERAGE_WEIGHT = 0.4
 
+# How many values of a question's evidence a gate weighs.
+N_EVIDENCE = 7
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
@@ -22,7 +25,8 @@ class Evidence:
 
     `cosine` is its, and `coverage` in [0, 1] the share of the question's terms, each weighted by how rare it
     is, that it covers. `mean` and `spread` are those of the question's cosines over the whole bundle, `lead`
-    is how far the cosine is above the tenth best, `n_terms` counts the question's terms. `best_cosine` is the
+    is how far the cosine is above the tenth best, `n_terms` counts the question's terms,
+    and `points_at_site` says whether it speaks of the site or its author. `best_cosine` is the
     highest of any chunk, and `keyword_hit` says whether any term stands anywhere.
     """
 
@@ -32,13 +36,24 @@ class Evidence:
     spread: float
     lead: float
     n_terms: int
+    points_at_site: bool
     best_cosine: float
     keyword_hit: bool
 
     @property
     def values(self) -> NDArray[np.float64]:
-        """(6,) what a gate's weights are for."""
-        return np.array([self.cosine, self.coverage, self.mean, self.spread, self.lead, self.n_terms])
+        """(N_EVIDENCE,) what a gate's weights are for."""
+        return np.array(
+            [
+                self.cosine,
+                self.coverage,
+                self.mean,
+                self.spread,
+                self.lead,
+                self.n_terms,
+                self.points_at_site,
+            ]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +116,8 @@ class Gate:
             )
         except (TypeError, KeyError) as error:
             raise BundleError(f"gate: not what this program writes: {error}") from None
+        if len(gate.weights) != N_EVIDENCE:
+            raise BundleError(f"gate: {len(gate.weights)} weights for {N_EVIDENCE} kinds of evidence")
         return gate
 
 

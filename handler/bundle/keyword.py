@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
@@ -16,6 +17,11 @@ Rows = NDArray[np.int32]
 
 # 64 MB hold the terms of some thousand questions at 100,000 chunks.
 CACHE_BYTES = 64 * 2**20
+
+# A word in the title counts twice; in the headings above a chunk as in its text.
+_SQL = """
+    SELECT rowid - 1, -bm25(chunk_fts, 2, 1, 1) FROM chunk_fts WHERE chunk_fts MATCH ? ORDER BY rowid
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +41,8 @@ class Postings:
     """Postings by term, read from FTS5 once and then kept, the least recently used dropped first.
 
     BM25 of a question is the sum over its terms, and FTS5's own bm25() adds it up so as well: asked term
-    by term it gives the same numbers as one OR query, but a common word costs its 100 ms for 100,000
-    chunks only once. Safe for many threads.
+    by term it gives the same order as one OR query, but a common word costs its 100 ms for 100,000 chunks
+    only once. Safe for many threads.
     """
 
     def __init__(self, connect: Callable[[], apsw.Connection], n_chunks: int) -> None:
@@ -62,16 +68,28 @@ class Postings:
         return posting
 
     def idf(self, posting: Posting) -> float:
-        """How rare a term is, at least 0: Robertson and Sparck Jones's weight, as FTS5 has it."""
-        df = len(posting.rows)
-        return max(0.0, float(np.log((self.n_chunks - df + 0.5) / (df + 0.5))))
+        """How rare a term is, over 0: of a term that stands everywhere nearly nothing."""
+        return _idf(len(posting.rows), self.n_chunks)
 
     def _read(self, phrase: str) -> Posting:
         quoted = '"' + phrase.replace('"', '""') + '"'
-        sql = "SELECT rowid - 1, -bm25(chunk_fts) FROM chunk_fts WHERE chunk_fts MATCH ? ORDER BY rowid"
-        found = self._connect().execute(sql, (quoted,)).fetchall()
+        found = self._connect().execute(_SQL, (quoted,)).fetchall()
         rows, bm25 = zip(*found, strict=True) if found else ((), ())
-        return Posting(np.array(rows, dtype=np.int32), np.array(bm25, dtype=np.float32))
+        scale = _idf(len(rows), self.n_chunks) / _fts5_idf(len(rows), self.n_chunks)
+        return Posting(np.array(rows, dtype=np.int32), (np.array(bm25) * scale).astype(np.float32))
+
+
+def _idf(df: int, n_chunks: int) -> float:
+    """Robertson and Sparck Jones's weight with a 1 under the logarithm, as Lucene has it.
+
+    FTS5's own is 0 for a term in half of the chunks, which in a bundle of five are most of its words.
+    """
+    return math.log(1 + (n_chunks - df + 0.5) / (df + 0.5))
+
+
+def _fts5_idf(df: int, n_chunks: int) -> float:
+    """What bm25() multiplies a term's frequency by (SQLite, ext/fts5/fts5_aux.c)."""
+    return max(1e-6, math.log((n_chunks - df + 0.5) / (df + 0.5)))
 
 
 def sum_bm25(postings: Iterable[Posting], n_chunks: int) -> Floats:

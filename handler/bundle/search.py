@@ -13,6 +13,7 @@ from handler.bundle.encoder import NORM_TOLERANCE, Vector
 from handler.bundle.fusion import (
     LEG_DEPTH,
     PAGE_SHARE,
+    PAIR_WEIGHT,
     SCORES,
     Cosines,
     Floats,
@@ -23,7 +24,7 @@ from handler.bundle.fusion import (
 from handler.bundle.gate import COVERAGE_WEIGHT, Evidence, Gate, Verdict
 from handler.bundle.keyword import Posting, sum_bm25
 from handler.bundle.reader import Index
-from handler.bundle.terms import query_phrases
+from handler.bundle.terms import neighbours, points_at_site, query_phrases
 from handler.bundle.types import BundleError, Chunk, Mode
 
 
@@ -83,14 +84,14 @@ def search(
     asked = index.rows_of(collections)
     if asked is not None and not asked.any():
         return SearchResult(question, (), Verdict(False, "the collections have no chunks"))
-    query, postings = _understand(index, encoder, question)
-    cosines = Cosines.of(index.vectors, query)
+    query = _understand(index, encoder, question)
+    cosines = Cosines.of(index.vectors, query.vector)
     verdict = Verdict(True, "no gate")
     if gate is not None:
-        verdict = gate.judge(_evidence(index, cosines, postings, asked), query)
+        verdict = gate.judge(_evidence(index, cosines, query, asked), query.vector)
         if not verdict.accepted:
             return SearchResult(question, (), verdict)
-    legs = _legs(index, query, cosines, postings, asked, index.page_id(page) if page else None)
+    legs = _legs(index, cosines, query, asked, index.page_id(page) if page else None)
     scores = SCORES[mode](legs)
     if all_chunks:
         rows = best_rows(scores, top_k).tolist()
@@ -101,39 +102,53 @@ def search(
 
 def find_evidence(index: Index, encoder: QueryEncoder, question: str) -> tuple[Evidence, Vector]:
     """What the gate is shown when the question is asked of the whole index, and the question's vector."""
-    query, postings = _understand(index, encoder, question)
-    return _evidence(index, Cosines.of(index.vectors, query), postings, None), query
+    query = _understand(index, encoder, question)
+    return _evidence(index, Cosines.of(index.vectors, query.vector), query, None), query.vector
 
 
-def _understand(index: Index, encoder: QueryEncoder, question: str) -> tuple[Vector, list[Posting]]:
+@dataclass(frozen=True, slots=True)
+class _Query:
+    """A question as an index understands it: its vector, its terms, and a posting for each of them."""
+
+    text: str
+    vector: Vector
+    phrases: tuple[str, ...]
+    postings: list[Posting]
+
+
+def _understand(index: Index, encoder: QueryEncoder, question: str) -> _Query:
     """The question as a vector that fits the index, and as postings of its terms."""
-    query = encoder.embed_query(question)
+    vector = encoder.embed_query(question)
     dim = index.vectors.shape[1]
-    if query.shape != (dim,):
-        raise BundleError(f"the question's vector has the shape {query.shape}, the bundle's {dim} dimensions")
-    norm = float(np.linalg.norm(query))
+    if vector.shape != (dim,):
+        raise BundleError(
+            f"the question's vector has the shape {vector.shape}, the bundle's {dim} dimensions"
+        )
+    norm = float(np.linalg.norm(vector))
     if not abs(norm - 1) <= NORM_TOLERANCE:
         raise BundleError(f"the question's vector has the length {norm:.3f}, not 1")
-    return query.astype(np.float32, copy=False), index.postings_of(query_phrases(question))
+    phrases = query_phrases(question)
+    return _Query(question, vector.astype(np.float32, copy=False), phrases, index.postings_of(phrases))
 
 
 def _legs(
     index: Index,
-    query: Vector,
     cosines: Cosines,
-    postings: Sequence[Posting],
+    query: _Query,
     asked: NDArray[np.bool_] | None,
     current_page_id: int | None,
 ) -> Legs:
     """Both legs. A chunk that is not asked is ruled out here, so that no later step can bring it back."""
-    pages = Cosines.of(index.page_vectors, query)
+    pages = Cosines.of(index.page_vectors, query.vector)
     meaning = (1 - PAGE_SHARE) * cosines.z_scores + PAGE_SHARE * pages.z_scores[index.page_ids - 1]
-    cosine, bm25 = cosines.values, sum_bm25(postings, len(index))
+    cosine, bm25 = cosines.values, sum_bm25(query.postings, len(index))
+    pairs = sum_bm25([index.postings[pair] for pair in neighbours(query.phrases)], len(index))
+    words = bm25 + PAIR_WEIGHT * pairs
     if asked is not None:
         cosine, meaning = (np.where(asked, leg, np.float32(-np.inf)) for leg in (cosine, meaning))
-        bm25 = np.where(asked, bm25, np.float32(0))
+        bm25, words = (np.where(asked, leg, np.float32(0)) for leg in (bm25, words))
     current = index.page_ids == current_page_id if current_page_id is not None else None
-    return Legs(cosine, meaning, bm25, current)
+    return Legs(cosine, meaning, bm25, words, current)
 
 
 def _best_by_page(scores: Floats, canonical_ids: NDArray[np.int32], count: int) -> list[int]:
@@ -159,9 +174,8 @@ def _canonical(row: int, index: Index, scores: Floats) -> int:
     return twin if scores[twin] > -np.inf else row
 
 
-def _evidence(
-    index: Index, cosines: Cosines, postings: Sequence[Posting], asked: NDArray[np.bool_] | None
-) -> Evidence:
+def _evidence(index: Index, cosines: Cosines, query: _Query, asked: NDArray[np.bool_] | None) -> Evidence:
+    postings = query.postings
     weights = [index.postings.idf(posting) for posting in postings]
     coverage = np.zeros(len(index), dtype=np.float32)
     for posting, weight in zip(postings, weights, strict=True):
@@ -179,6 +193,7 @@ def _evidence(
         spread=cosines.spread,
         lead=float(cosine[spokesman] - np.partition(cosine, tenth)[tenth]),
         n_terms=len(postings),
+        points_at_site=points_at_site(query.text),
         best_cosine=float(cosine.max()),
         keyword_hit=bool(coverage.any()),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from itertools import pairwise
 
 # FTS5's tokenizer for what `fold` returns. Marks (Mn, Mc) belong to words, or Devanagari and Thai would
@@ -75,6 +76,24 @@ def query_phrases(question: str) -> tuple[str, ...]:
         for phrase in _piece_phrases(piece):
             phrases.setdefault(phrase)
     return tuple(phrases)[:MAX_TERMS]
+
+
+# Words that have no meaning without somebody or something at hand: the site, and whoever writes it.
+_POINTING = re.compile(
+    r"\b(?:he|his|him|himself|she|her|hers|you|your|yours|authors?|owner|site|website|blog|here)\b",
+    re.IGNORECASE,
+)
+
+
+def points_at_site(question: str) -> bool:
+    """Whether a question speaks of the site or its author, as readers of a site do and others hardly ever."""
+    return _POINTING.search(question[:MAX_QUESTION_CHARS]) is not None
+
+
+def neighbours(phrases: Sequence[str]) -> tuple[str, ...]:
+    """The pairs of words that follow each other in a question without stopwords, each as one phrase."""
+    words = [phrase for phrase in phrases if " " not in phrase]
+    return tuple(f"{first} {second}" for first, second in pairwise(words))
 
 
 def _piece_phrases(piece: str) -> list[str]:

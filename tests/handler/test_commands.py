@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from handler.__main__ import main
-from handler.bundle.gate import Gate
+from handler.bundle.gate import N_EVIDENCE, Gate
 
 MakeBundle = Callable[..., Path]
-REFUSE_ALL = Gate(threshold=9.0, weights=(0.0,) * 6)
+REFUSE_ALL = Gate(threshold=9.0, weights=(0.0,) * N_EVIDENCE)
 
 
 @pytest.fixture

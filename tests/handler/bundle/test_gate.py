@@ -10,10 +10,18 @@ from handler.bundle.gate import Evidence, Gate
 from handler.bundle.types import BundleError
 
 FAR = Evidence(
-    cosine=0.4, coverage=0.5, mean=0.4, spread=0.05, lead=0.0, n_terms=2, best_cosine=0.5, keyword_hit=True
+    cosine=0.4,
+    coverage=0.5,
+    mean=0.4,
+    spread=0.05,
+    lead=0.0,
+    n_terms=2,
+    points_at_site=False,
+    best_cosine=0.5,
+    keyword_hit=True,
 )
 QUERY = np.array([1.0, 0.0], dtype=np.float32)
-GATE = Gate(threshold=0.6, weights=(1.0, 0.4, 0.0, 0.0, 0.0, 0.0))
+GATE = Gate(threshold=0.6, weights=(1.0, 0.4, 0.0, 0.0, 0.0, 0.0, 0.0))
 
 
 def test_a_question_passes_from_the_threshold_on() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from handler.bundle.encoder import Encoder, Vector
-from handler.bundle.gate import Gate
+from handler.bundle.gate import N_EVIDENCE, Gate
 from handler.bundle.reader import Index
 from handler.bundle.search import SearchResult, search
 from handler.bundle.types import BundleError, Chunk, Mode
@@ -98,14 +99,33 @@ def test_words_are_found_as_they_stand(
     assert result.hits[0].keyword_rank == 1
 
 
-def test_one_query_of_all_terms_has_the_same_bm25(make_index: MakeIndex, tiny_encoder: Encoder) -> None:
-    index = make_index(
-        [chunk(str(i), "garden " * (i % 4) + "pond " * (i % 3) + f"word{i}") for i in range(40)]
-    )
-    sql = "SELECT rowid - 1, -bm25(chunk_fts) FROM chunk_fts WHERE chunk_fts MATCH 'garden OR pond'"
-    expected = [float(str(bm25)) for _, bm25 in index.connections.get().execute(sql)]
-    result = search(index, tiny_encoder, "garden pond", mode="keyword", top_k=100, all_chunks=True)
-    assert sorted(hit.bm25 for hit in result.hits) == pytest.approx(sorted(expected), rel=1e-5)
+def test_bm25_is_that_of_the_books_with_titles_counted_twice(
+    make_index: MakeIndex, tiny_encoder: Encoder
+) -> None:
+    """Robertson and Zaragoza 2009, with FTS5's k1 and b, and Lucene's idf."""
+    texts = {str(i): "garden " * (i % 4) + "pond " * (i % 3) + f"word{i}" for i in range(12)}
+    texts["pond"] = "nothing else"
+    index = make_index([chunk(name, text) for name, text in texts.items()])
+    tokens = {name: [name, *text.split()] for name, text in texts.items()}
+    average = sum(map(len, tokens.values())) / len(tokens)
+    expected = dict.fromkeys(texts, 0.0)
+    for term in ("garden", "pond"):
+        df = sum(term in words for words in tokens.values())
+        idf = math.log(1 + (len(tokens) - df + 0.5) / (df + 0.5))
+        for name, words in tokens.items():
+            tf = words.count(term) + (name == term)
+            expected[name] += idf * tf * 2.2 / (tf + 1.2 * (0.25 + 0.75 * len(words) / average))
+    result = search(index, tiny_encoder, "garden pond", mode="keyword", top_k=100)
+    found = {hit.chunk.path.removesuffix(".md"): hit.bm25 for hit in result.hits}
+    assert found == pytest.approx({name: score for name, score in expected.items() if score}, rel=1e-5)
+
+
+def test_words_side_by_side_count_more_than_apart(make_index: MakeIndex, tiny_encoder: Encoder) -> None:
+    apart = chunk("apart", "The pond is large. Other things stand here too, and a garden.")
+    beside = chunk("beside", "The garden pond is large. Other things stand here too, and a.")
+    others = [chunk(f"other{i}", f"Nothing of the kind stands in text {i}.") for i in range(20)]
+    result = search(make_index([apart, beside, *others]), tiny_encoder, "garden pond")
+    assert names(result)[0] == "beside"
 
 
 def test_stopwords_alone_are_no_keyword(make_index: MakeIndex, tiny_encoder: Encoder) -> None:
@@ -191,7 +211,7 @@ def test_ranks_start_at_one_in_each_leg(make_index: MakeIndex, tiny_encoder: Enc
 
 def test_a_refused_question_has_a_reason_and_no_hits(make_index: MakeIndex, tiny_encoder: Encoder) -> None:
     index = make_index([chunk("garden", "Tomatoes want sun.")])
-    result = search(index, tiny_encoder, "garden", gate=Gate(threshold=99, weights=(1.0,) * 6))
+    result = search(index, tiny_encoder, "garden", gate=Gate(threshold=99, weights=(1.0,) * N_EVIDENCE))
     assert result.hits == ()
     assert not result.gate.accepted
     assert "below" in result.gate.reason
