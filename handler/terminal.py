@@ -10,6 +10,7 @@ from handler.answer import Answer
 from handler.bundle.passage import plain_text
 from handler.bundle.search import Hit, SearchResult
 from handler.bundle.types import Chunk
+from handler.generate.sentences import quotable_spans
 
 MAX_WIDTH = 100
 SNIPPET_CHARS = 200
@@ -32,7 +33,7 @@ def format_hits(result: SearchResult, explain: bool = False) -> str:
     """The hits with their links; with `explain`, why each is there and what the gate made of them."""
     lines = []
     for number, hit in enumerate(result.hits, start=1):
-        snippet = textwrap.shorten(plain_text(hit.chunk.text), SNIPPET_CHARS, placeholder=" …")
+        snippet = textwrap.shorten(_words(hit.chunk), SNIPPET_CHARS, placeholder=" …")
         lines += [f"{number}. {_place(hit.chunk)}", f"   {link(hit.chunk)}"]
         lines += _explained(hit) if explain else []
         lines += [*_wrapped(snippet, indent="   "), ""]
@@ -46,6 +47,11 @@ def format_hits(result: SearchResult, explain: bool = False) -> str:
 def link(chunk: Chunk) -> str:
     """The address of a chunk, down to its heading where that has one."""
     return f"{chunk.url}#{chunk.anchor}" if chunk.anchor else chunk.url
+
+
+def _words(chunk: Chunk) -> str:
+    """What a chunk says beside its heading."""
+    return " ".join(plain_text(chunk.text[start:end]) for start, end in quotable_spans(chunk.text))
 
 
 def _explained(hit: Hit) -> list[str]:

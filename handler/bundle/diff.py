@@ -54,6 +54,7 @@ class BundleDiff:
 
 def diff(old: Path, new: Path) -> BundleDiff:
     """The difference of two bundles' folders. Raises BundleError when one of them cannot be read."""
+    old_manifest, new_manifest = read_manifest(old), read_manifest(new)
     before, after = _chunks_by_url(old / DATABASE), _chunks_by_url(new / DATABASE)
     changed = []
     for url in sorted(before.keys() & after.keys()):
@@ -62,8 +63,8 @@ def diff(old: Path, new: Path) -> BundleDiff:
             changed.append(PageChange(url, come.total(), gone.total()))
     added, removed = sorted(after.keys() - before.keys()), sorted(before.keys() - after.keys())
     return BundleDiff(
-        old=read_manifest(old),
-        new=read_manifest(new),
+        old=old_manifest,
+        new=new_manifest,
         added=tuple(added),
         removed=tuple(removed),
         changed=tuple(changed),

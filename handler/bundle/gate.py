@@ -103,6 +103,10 @@ class Gate:
             f"{evidence.cosine:.3f} and {evidence.coverage:.0%} of the question's words, by rarity",
         )
 
+    def keeps(self, cosine: float, bm25: float) -> bool:
+        """Whether a hit of an accepted question is shown: all are, but by the rule of distance."""
+        return self.max_distance is None or bm25 > 0 or _distance(cosine) <= self.max_distance
+
     def to_dict(self) -> dict[str, Any]:
         """The gate as the manifest stores it."""
         return asdict(self)
@@ -122,9 +126,14 @@ class Gate:
 
 
 def _judge_distance(evidence: Evidence, max_distance: float) -> Verdict:
-    distance = max(0.0, 2 - 2 * evidence.best_cosine) ** 0.5
+    distance = _distance(evidence.best_cosine)
     if distance <= max_distance:
         return Verdict(True, f"L2 distance {distance:.3f}, at most {max_distance}")
     if evidence.keyword_hit:
         return Verdict(True, f"L2 distance {distance:.3f}, over {max_distance}, but a word is found")
     return Verdict(False, f"L2 distance {distance:.3f}, over {max_distance}, and no word is found")
+
+
+def _distance(cosine: float) -> float:
+    """The L2 distance of two unit vectors with this cosine."""
+    return max(0.0, 2 - 2 * cosine) ** 0.5

@@ -97,6 +97,8 @@ def search(
         rows = best_rows(scores, top_k).tolist()
     else:
         rows = [_canonical(row, index, scores) for row in _best_by_page(scores, index.canonical_ids, top_k)]
+    if gate is not None:
+        rows = [row for row in rows if gate.keeps(float(legs.cosine[row]), float(legs.bm25[row]))]
     return SearchResult(question, tuple(_hits(index, rows, scores, legs)), verdict)
 
 

@@ -68,8 +68,8 @@ def test_figures_stand_side_by_side(make_bundle: MakeBundle) -> None:
 
 def test_what_is_no_bundle_cannot_be_compared(make_bundle: MakeBundle, tmp_path: Path) -> None:
     bundle = make_bundle(OLD)
-    with pytest.raises(BundleError):
-        diff(bundle, tmp_path)
+    with pytest.raises(BundleError, match="is no bundle"):
+        diff(bundle, tmp_path / "nowhere")
     shutil.copytree(bundle, tmp_path / "half")
     (tmp_path / "half" / "manifest.json").unlink()
     with pytest.raises(BundleError, match="is no bundle"):

@@ -41,6 +41,14 @@ def test_the_rule_of_distance_lets_a_single_word_pass() -> None:
     assert by_distance.judge(replace(FAR, keyword_hit=False, best_cosine=0.6), QUERY).accepted
 
 
+def test_the_rule_of_distance_keeps_hits_one_by_one_and_the_gate_all_of_them() -> None:
+    by_distance = replace(GATE, max_distance=0.9)
+    assert by_distance.keeps(cosine=0.6, bm25=0)
+    assert by_distance.keeps(cosine=0.1, bm25=2.5)
+    assert not by_distance.keeps(cosine=0.59, bm25=0)
+    assert GATE.keeps(cosine=0.1, bm25=0)
+
+
 def test_a_gate_survives_the_manifest() -> None:
     gate = replace(GATE, direction=(0.25, -0.5), calibrated=True, false_answers=0.03)
     assert Gate.from_dict(json.loads(json.dumps(gate.to_dict()))) == gate
