@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
@@ -136,4 +137,4 @@ def _judge_distance(evidence: Evidence, max_distance: float) -> Verdict:
 
 def _distance(cosine: float) -> float:
     """The L2 distance of two unit vectors with this cosine."""
-    return max(0.0, 2 - 2 * cosine) ** 0.5
+    return math.sqrt(max(0.0, 2 - 2 * cosine))
