@@ -24,10 +24,15 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """The quotes, a line each, with the number of their source behind."""
+        """The quotes as markdown, each with the number of its source behind: a line, or a block of code."""
         if not self.quotes:
             return I_DONT_KNOW
-        return "\n".join(f"“{' '.join(quote.text.split())}” [{quote.source}]" for quote in self.quotes)
+        return "\n".join(
+            f"{quote.markdown}\n[{quote.source}]"
+            if quote.is_code
+            else f"“{' '.join(quote.text.split())}” [{quote.source}]"
+            for quote in self.quotes
+        )
 
 
 def answer(

@@ -10,7 +10,8 @@ from handler.answer import Answer
 from handler.bundle.passage import plain_text
 from handler.bundle.search import Hit, SearchResult
 from handler.bundle.types import Chunk
-from handler.generate.sentences import quotable_spans
+from handler.generate.extractive import Quote
+from handler.generate.sentences import as_markdown, quotable_spans
 
 MAX_WIDTH = 100
 SNIPPET_CHARS = 200
@@ -22,7 +23,7 @@ def format_answer(answer: Answer) -> str:
         return f"{answer.text}\n({answer.gate.reason})"
     lines = []
     for quote in answer.quotes:
-        lines += _wrapped(f"“{' '.join(plain_text(quote.text).split())}” [{quote.source}]")
+        lines += _quoted(quote)
     for source in sorted({quote.source for quote in answer.quotes}):
         chunk = answer.hits[source - 1].chunk
         lines += ["", f"[{source}] {_place(chunk)}", f"    {link(chunk)}"]
@@ -49,9 +50,16 @@ def link(chunk: Chunk) -> str:
     return f"{chunk.url}#{chunk.anchor}" if chunk.anchor else chunk.url
 
 
+def _quoted(quote: Quote) -> list[str]:
+    """Prose without its markup, and code line for line, to be copied."""
+    if quote.is_code:
+        return [*(f"    {line}".rstrip() for line in quote.text.split("\n")), f"[{quote.source}]"]
+    return _wrapped(f"“{' '.join(plain_text(quote.markdown).split())}” [{quote.source}]")
+
+
 def _words(chunk: Chunk) -> str:
     """What a chunk says beside its heading."""
-    return " ".join(plain_text(chunk.text[start:end]) for start, end in quotable_spans(chunk.text))
+    return " ".join(plain_text(as_markdown(chunk.text, span)) for span in quotable_spans(chunk.text))
 
 
 def _explained(hit: Hit) -> list[str]:

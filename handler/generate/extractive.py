@@ -11,7 +11,7 @@ from handler.bundle.encoder import Encoder
 from handler.bundle.passage import passage_text, plain_text
 from handler.bundle.search import Hit
 from handler.bundle.terms import query_phrases
-from handler.generate.sentences import quotable_spans
+from handler.generate.sentences import as_markdown, quotable_spans
 
 MAX_QUOTES = 3
 # From more pages an answer becomes a list of search results.
@@ -27,11 +27,16 @@ MAX_COSINE_BELOW_BEST = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Words of a hit, as they stand in its chunk. `source` is the hit's rank, from 1."""
+    """Words of a hit, as they stand in its chunk. `source` is the hit's rank, from 1.
+
+    `markdown` is the same to be shown: code has its fence around it.
+    """
 
     source: int
     start: int
     text: str
+    markdown: str
+    is_code: bool
 
 
 def best_quotes(question: str, hits: Sequence[Hit], encoder: Encoder) -> list[Quote]:
@@ -41,10 +46,10 @@ def best_quotes(question: str, hits: Sequence[Hit], encoder: Encoder) -> list[Qu
     embedded, each under its title and headings, and the nearest are taken.
     """
     candidates = [
-        Quote(source, start, hit.chunk.text[start:end])
+        Quote(source, span.start, hit.chunk.text[span.start : span.end], markdown, span.is_code)
         for source, hit in enumerate(hits[:MAX_SOURCES], start=1)
-        for start, end in quotable_spans(hit.chunk.text)
-        if plain_text(hit.chunk.text[start:end]).strip()  # not a picture without words, nor a bare tag
+        for span in quotable_spans(hit.chunk.text)
+        if plain_text(markdown := as_markdown(hit.chunk.text, span)).strip()  # no bare picture or tag
     ]
     words = _word_starts(question)
     candidates.sort(key=lambda quote: -len(words.intersection(_word_starts(quote.text))))
@@ -62,7 +67,7 @@ def best_quotes(question: str, hits: Sequence[Hit], encoder: Encoder) -> list[Qu
 
 def _in_context(quote: Quote, hits: Sequence[Hit]) -> str:
     chunk = hits[quote.source - 1].chunk
-    return passage_text(chunk.title, chunk.heading, quote.text)
+    return passage_text(chunk.title, chunk.heading, quote.markdown)
 
 
 def _word_starts(text: str) -> set[str]:

@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import pytest
 
+from handler.answer import Answer
 from handler.bundle.encoder import Encoder
+from handler.bundle.gate import Verdict
 from handler.bundle.search import Hit
 from handler.bundle.types import Chunk
 from handler.generate.extractive import MAX_QUOTES, best_quotes
+from handler.terminal import format_answer
 
 
 def hit(text: str, title: str = "Notes") -> Hit:
@@ -35,3 +38,15 @@ def test_quotes_come_in_the_order_of_their_sources_and_places(tiny_encoder: Enco
 @pytest.mark.parametrize("text", ["![](a.png)", "<br/>\n\n---", "", "## Only a heading"])
 def test_what_has_no_words_is_not_quoted(tiny_encoder: Encoder, text: str) -> None:
     assert best_quotes("server", [hit(text)], tiny_encoder) == []
+
+
+def test_code_is_answered_line_for_line_with_every_sign(tiny_encoder: Encoder) -> None:
+    code = "# server logs\nrm -rf *.log __init__\n  echo <server> | grep server"
+    hits = (hit(f"```sh\n{code}\n```"),)
+    answer = Answer(
+        "server logs", tuple(best_quotes("server logs", hits, tiny_encoder)), hits, Verdict(True, "")
+    )
+    assert answer.text == f"```\n{code}\n```\n[1]"
+    shown = format_answer(answer).split("\n")
+    assert [line.removeprefix("    ") for line in shown[:3]] == code.split("\n")
+    assert shown[3] == "[1]"

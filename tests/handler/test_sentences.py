@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.generate.sentences import quotable_spans
+from handler.generate.sentences import as_markdown, quotable_spans
 
 
 def quotes(text: str) -> list[str]:
-    return [text[start:end] for start, end in quotable_spans(text)]
+    return [text[span.start : span.end] for span in quotable_spans(text)]
 
 
 @pytest.mark.parametrize(
@@ -41,9 +41,17 @@ def test_long_code_is_quoted_line_by_line() -> None:
     assert quotes(f"```\n{listing}\n```") == listing.splitlines()
 
 
+def test_code_is_markdown_again_in_a_fence_of_its_own() -> None:
+    text = "Run **this**:\n\n~~~\n```\nrm *.log\n~~~\n"
+    assert [as_markdown(text, span) for span in quotable_spans(text)] == [
+        "Run **this**:",
+        "````\n```\nrm *.log\n````",
+    ]
+
+
 @given(st.text(alphabet="ab.A! \n`~#|-*1>。", max_size=200))
 def test_quotes_stand_in_order_and_do_not_overlap(text: str) -> None:
     end = 0
-    for start, stop in quotable_spans(text):
+    for start, stop, _ in quotable_spans(text):
         assert end <= start < stop <= len(text)
         end = stop
