@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -19,6 +20,9 @@ COMMANDS = "ralph.commands"
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code; 2 for an input or a bundle that is wrong."""
     argv = sys.argv[1:] if argv is None else argv
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal without a sign that a page has shows a question mark for it.
+        sys.stdout.reconfigure(errors="replace")
     others = {entry.name: entry for entry in entry_points(group=COMMANDS)}
     if argv and argv[0] in others:
         command: Callable[[Sequence[str]], int] = others[argv[0]].load()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
+import math
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from handler import terminal
@@ -64,7 +63,7 @@ def search(arguments: Namespace, environ: Mapping[str, str]) -> int:
 
     if arguments.batch is not None:
         for row in _read_batch(arguments.batch):
-            _print_json({"id": row["id"], **_result(run(row["text"], row.get("page", arguments.page)))})
+            _print_json({"id": row["id"], **_result(run(row["text"], row.get("page") or arguments.page))})
         return 0
     result = run(arguments.question, arguments.page)
     if arguments.json:
@@ -105,7 +104,8 @@ def _collections(arguments: Namespace, bundle: Bundle) -> list[str] | None:
 def _read_batch(name: str) -> Iterator[dict[str, Any]]:
     """The rows of a JSON-lines file. Raises BundleError naming the line that is none."""
     try:
-        with sys.stdin if name == "-" else Path(name).open(encoding="utf-8") as lines:
+        # A byte order mark, as editors on Windows write one, is no part of the first line.
+        with open(0 if name == "-" else name, encoding="utf-8-sig", closefd=name != "-") as lines:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
                     yield _batch_row(f"{name}:{number}", line)
@@ -115,14 +115,22 @@ def _read_batch(name: str) -> Iterator[dict[str, Any]]:
 
 def _batch_row(where: str, line: str) -> dict[str, Any]:
     try:
-        row = json.loads(line)
-    except ValueError as error:
+        row = json.loads(line, parse_float=_finite, parse_constant=_finite)
+    except (ValueError, RecursionError) as error:
         raise BundleError(f"{where}: not a line of JSON: {error}") from None
     if not isinstance(row, dict) or "id" not in row or not isinstance(row.get("text"), str):
         raise BundleError(f'{where}: write {{"id": …, "text": "the question"}}')
-    if not isinstance(row.get("page", ""), str):
+    if not isinstance(row.get("page"), str | None):
         raise BundleError(f"{where}: page: {row['page']!r} is no URL")
     return row
+
+
+def _finite(text: str) -> float:
+    """The number, which an id can carry back: Python reads and writes NaN and 1e999, JSON has neither."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is no number")
+    return number
 
 
 def _result(result: SearchResult) -> dict[str, Any]:

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,6 +51,44 @@ def test_a_batch_answers_every_line_with_its_id(
     assert [row["id"] for row in rows] == [7, "b"]
     assert rows[0]["hits"][0]["title"] == "Garden"
     assert rows[1]["hits"] == []
+
+
+def test_a_batch_may_come_with_a_byte_order_mark_odd_ids_and_odd_texts(
+    bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows: list[dict[str, object]] = [
+        {"id": None, "text": "garden", "page": None},
+        {"id": {"a": [1.5]}, "text": "a\0b \ud800 garden", "page": "\ud800"},
+        {"id": "\ud800\u2028", "text": "garden " * 20_000},
+        {"id": True, "text": "\u0085\v\f"},
+        {"id": 10**30, "text": "\u202eשלום\u2028🙂\u200d🔥 caf\u00e9 cafe\u0301 ?!"},
+    ]
+    batch = tmp_path / "questions.jsonl"
+    lines = [*map(json.dumps, rows), json.dumps(rows[-1], ensure_ascii=False)]
+    batch.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(lines).encode())
+    printed = output(capsys, "search", "--batch", batch, "--bundle", bundle)
+    found = [json.loads(line) for line in printed.splitlines()]
+    assert [row["id"] for row in found] == [row["id"] for row in [*rows, rows[-1]]]
+    assert [row["question"] for row in found] == [row["text"] for row in [*rows, rows[-1]]]
+
+
+def test_a_batch_comes_through_standard_input_too(bundle: Path) -> None:
+    command = [sys.executable, "-m", "handler", "search", "--batch", "-", "--bundle", str(bundle)]
+    done = subprocess.run(
+        command, input='{"id": 1, "text": "piano"}\n', capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout)["hits"][0]["title"] == "Music"
+
+
+def test_a_terminal_that_lacks_a_sign_gets_the_answer_all_the_same(bundle: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "handler", "ask", "piano song", "--bundle", str(bundle)],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "The piano is in the studio.? [1]" in done.stdout
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "many", "1.5"])
@@ -158,7 +199,17 @@ def test_a_wrong_argument_is_one_sentence_and_exit_code_2(
 
 
 @pytest.mark.parametrize(
-    "line", ["{", "[]", '{"text": "a"}', '{"id": 1}', '{"id": 1, "text": "a", "page": 2}']
+    "line",
+    [
+        "{",
+        "[]",
+        "[" * 100_000,
+        '{"text": "a"}',
+        '{"id": 1}',
+        '{"id": 1, "text": "a", "page": 2}',
+        '{"id": NaN, "text": "a"}',
+        '{"id": 1e999, "text": "a"}',
+    ],
 )
 def test_a_wrong_line_of_a_batch_is_named(
     bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str
