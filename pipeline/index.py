@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -21,10 +21,9 @@ def write_index(
     chunks: Sequence[Chunk],
     vectors: Vector,
     model: ModelSpec,
-    meta: Mapping[str, str] | None = None,
     progress: Progress = no_progress,
 ) -> None:
-    """Writes rag.db: always a new file, and byte-equal for equal chunks, vectors and `meta`.
+    """Writes rag.db: always a new file, and byte-equal for equal chunks, vectors and model.
 
     `vectors` is (n, dim) float32 with unit rows, row i for chunk i. The order of the chunks does not
     matter. Raises BundleError when vectors and chunks do not fit each other or the model.
@@ -38,7 +37,7 @@ def write_index(
     connection = create_database(unfinished, model.dim)
     try:
         with connection:
-            connection.executemany("INSERT INTO meta VALUES (?, ?)", sorted((meta or {}).items()))
+            connection.execute("INSERT INTO meta VALUES ('model', ?)", (model.fingerprint,))
             page_ids = _insert_pages(connection, [chunks[i] for i in order])
             for chunk_id, i in enumerate(progress(order, len(order)), start=1):
                 _insert_chunk(connection, chunk_id, page_ids[chunks[i].url], chunks[i], vectors[i])

@@ -12,6 +12,7 @@ from handler.bundle.encoder import Encoder, ModelSpec
 from handler.bundle.gate import Gate
 from handler.bundle.layout import DATABASE
 from handler.bundle.manifest import Manifest, read_manifest
+from handler.bundle.probe import check_probe
 from handler.bundle.reader import Index
 from handler.bundle.search import SearchResult, search
 from handler.bundle.sums import check_sums
@@ -49,9 +50,24 @@ class Bundle:
                 check.result()  # a wrong digest explains the failure better than its consequence
                 raise
             check.result()
-        if len(bundle.index) and bundle.index.vectors.shape[1] != spec.dim:
-            raise BundleError(f"{folder}: {DATABASE} does not hold vectors of {spec.name}")
+        try:
+            bundle._check_parts()
+        except BundleError as error:
+            raise BundleError(f"{folder}: its files are not of one build: {error}") from None
         return bundle
+
+    def _check_parts(self) -> None:
+        """Raises BundleError when the parts, each whole by itself, would answer wrongly together."""
+        spec, index = self.encoder.spec, self.index
+        if len(index) and (index.vectors.shape[1] != spec.dim or index.model != spec.fingerprint):
+            raise BundleError(f"{DATABASE} does not hold vectors of {spec.name}")
+        if self.gate.direction and len(self.gate.direction) != spec.dim:
+            raise BundleError(f"the gate is for vectors of {len(self.gate.direction)} dimensions")
+        found = {name: len(rows) for name, rows in index.collections.items()}
+        listed = {name: row.n_chunks for name, row in self.manifest.collections.items()}
+        if found != listed:
+            raise BundleError(f"{DATABASE} has chunks {found}; the manifest says {listed}")
+        check_probe(self.encoder, self.manifest.probe)
 
     def with_max_distance(self, max_distance: float | None) -> Self:
         """The bundle with the first rule of the gate, by L2 distance, in place of the calibrated one."""

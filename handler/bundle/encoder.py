@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -12,6 +12,7 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from handler.bundle.typed import typed
 from handler.bundle.types import BundleError
 
 Pooling = Literal["cls", "mean"]
@@ -48,11 +49,8 @@ class ModelSpec:
     @classmethod
     def from_dict(cls, table: Mapping[str, Any]) -> Self:
         """The spec that `to_dict` wrote. Raises BundleError naming the key that is missing or wrong."""
-        for field in fields(cls):
-            kind = int if field.name in ("dim", "max_tokens") else str
-            if not isinstance(table.get(field.name), kind):
-                raise BundleError(f"model: {field.name}: {table.get(field.name)!r} is not a {kind.__name__}")
-        return cls(**{field.name: table[field.name] for field in fields(cls)})
+        spec: Self = typed(cls, table, "model")
+        return spec
 
 
 class Encoder:

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from handler.bundle.typed import typed
 from handler.bundle.types import BundleError
 
 # How much covering all of the question's words counts against the cosine when the chunk is chosen that
@@ -115,12 +116,7 @@ class Gate:
     @classmethod
     def from_dict(cls, table: Mapping[str, Any]) -> Self:
         """The gate that `to_dict` wrote. Raises BundleError when it is not one."""
-        try:
-            gate = cls(
-                **{**table, "weights": tuple(table["weights"]), "direction": tuple(table["direction"])}
-            )
-        except (TypeError, KeyError) as error:
-            raise BundleError(f"gate: not what this program writes: {error}") from None
+        gate: Self = typed(cls, table, "gate")
         if len(gate.weights) != N_EVIDENCE:
             raise BundleError(f"gate: {len(gate.weights)} weights for {N_EVIDENCE} kinds of evidence")
         return gate

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handler.bundle.layout import FORMAT_VERSION, MANIFEST
+from handler.bundle.typed import typed
 from handler.bundle.types import BundleError
 
 
@@ -84,27 +85,41 @@ def read_manifest(bundle: Path) -> Manifest:
         table = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         raise BundleError(f"{bundle} is no bundle: it has no {MANIFEST}; `doit build` makes one") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise BundleError(f"{path} cannot be read: {error}") from None
-    found = table.get("format_version") if isinstance(table, dict) else None
+    if not isinstance(table, dict):
+        raise BundleError(f"{path} is not a manifest of format {FORMAT_VERSION}: no table")
+    found = table.get("format_version")
     if isinstance(found, int) and found > FORMAT_VERSION:
         raise BundleError(
             f"{bundle} has bundle format {found} and this program reads up to {FORMAT_VERSION}: update Ralph"
         )
     try:
-        return Manifest(
-            format_version=int(table["format_version"]),
-            version=table["version"],
-            model=table["model"],
-            chunker=table["chunker"],
-            collections={name: CollectionSummary(**row) for name, row in table["collections"].items()},
-            sites={name: SiteSummary(**row) for name, row in table["sites"].items()},
-            gate=table["gate"],
-            evaluation=table["evaluation"],
-            probe=Probe(
-                text=table["probe"]["text"],
-                vector=np.frombuffer(base64.b64decode(table["probe"]["vector"]), dtype="<f4"),
-            ),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise BundleError(f"{path} is not a manifest of format {FORMAT_VERSION}: {error!r}") from None
+        return _manifest(table)
+    except BundleError as error:
+        raise BundleError(f"{path} is not a manifest of format {FORMAT_VERSION}: {error}") from None
+
+
+def _manifest(table: Mapping[str, Any]) -> Manifest:
+    def read(name: str, kind: Any) -> Any:
+        return typed(kind, table.get(name), name)
+
+    if read("format_version", int) < 1:
+        raise BundleError(f"format_version: there is no {table['format_version']}")
+    probe = read("probe", dict[str, str])
+    try:
+        vector = np.frombuffer(base64.b64decode(probe["vector"]), dtype="<f4")
+        text = probe["text"]
+    except (KeyError, ValueError) as error:
+        raise BundleError(f"probe: {error!r}") from None
+    return Manifest(
+        format_version=table["format_version"],
+        version=read("version", str),
+        model=read("model", dict[str, Any]),
+        chunker=read("chunker", dict[str, Any]),
+        collections=read("collections", dict[str, CollectionSummary]),
+        sites=read("sites", dict[str, SiteSummary]),
+        gate=read("gate", dict[str, Any]),
+        evaluation=read("evaluation", dict[str, Any]),
+        probe=Probe(text, vector),
+    )

@@ -28,6 +28,7 @@ class Index:
     `vectors` is (n, dim) float32, unit rows, `page_vectors` (pages, dim) the mean of each page's, of unit
     length again, in the order of page ids. `page_ids` and `canonical_ids` are (n,): the page of each
     row, and the page whose text it repeats, mostly the same. `collections` has the range of rows of each.
+    `model` is the fingerprint of the model that made the vectors.
     """
 
     vectors: Vector
@@ -39,6 +40,7 @@ class Index:
     postings: Postings
     connections: Connections
     vocabulary: Callable[[], Vocabulary]
+    model: str
 
     @classmethod
     def open(cls, path: Path) -> Index:
@@ -49,10 +51,12 @@ class Index:
             vectors = _read_vectors(connection)
             pages = _rows(connection, "SELECT id, canonical, collection, url FROM page ORDER BY id")
             page_ids = np.array(_rows(connection, "SELECT page FROM chunk ORDER BY id"), np.int32).reshape(-1)
+            model = dict(_rows(connection, "SELECT key, value FROM meta")).get("model", "")
+            _check_numbering(connection, pages, page_ids)
         except apsw.Error as error:
             raise BundleError(f"{path} is no bundle's database: {error}") from error
-        if len(vectors) != len(page_ids):
-            raise BundleError(f"{path} has {len(page_ids)} chunks and {len(vectors)} vectors")
+        except BundleError as error:
+            raise BundleError(f"{path} is damaged: {error}") from None
         canonical = np.array([0, *(row[1] for row in pages)], np.int32)
         return cls(
             vectors=vectors,
@@ -64,6 +68,7 @@ class Index:
             postings=Postings(connections.get, len(vectors)),
             connections=connections,
             vocabulary=cache(lambda: Vocabulary(connections.get())),
+            model=model,
         )
 
     def __len__(self) -> int:
@@ -129,6 +134,25 @@ class Connections:
         if not hasattr(self._local, "connection"):
             self._local.connection = open_database(self._path)
         return cast("apsw.Connection", self._local.connection)
+
+
+def _check_numbering(connection: apsw.Connection, pages: Sequence[Any], page_ids: NDArray[np.int32]) -> None:
+    """Raises BundleError unless pages, chunks and keywords count from 1, as rows are looked up by number."""
+    n = len(page_ids)
+    sql = """
+        SELECT count(*), min(id), max(id) FROM chunk UNION ALL
+        SELECT count(*), min(id), max(id) FROM chunk_fts_docsize
+    """
+    chunks, keywords = _rows(connection, sql)
+    if n and chunks != (n, 1, n):
+        raise BundleError(f"chunks are not numbered from 1 to {n}")
+    if chunks != keywords:
+        raise BundleError(f"the keyword index is out of step: it has {keywords[0]} of {n} chunks")
+    numbers = range(1, len(pages) + 1)
+    if [row[0] for row in pages] != [*numbers] or not all(row[1] in numbers for row in pages):
+        raise BundleError(f"pages are not numbered from 1 to {len(pages)}")
+    if not np.array_equal(np.unique(page_ids), numbers) or (np.diff(page_ids) < 0).any():
+        raise BundleError("chunks are not numbered by page")
 
 
 def _collection_rows(collection_of_page: Sequence[str], page_ids: NDArray[np.int32]) -> dict[str, range]:

@@ -8,17 +8,15 @@ from pathlib import Path
 
 import apsw
 
+from handler.bundle.bundle import Bundle
 from handler.bundle.database import create_tables, insert_keywords, open_database
-from handler.bundle.encoder import Encoder, ModelSpec, check_unit
-from handler.bundle.gate import Gate
+from handler.bundle.encoder import ModelSpec, check_unit
 from handler.bundle.layout import DATABASE
 from handler.bundle.manifest import Manifest, read_manifest
+from handler.bundle.probe import check_probe
 from handler.bundle.reader import Index
 from handler.bundle.sums import check_sums, content_version
 from handler.bundle.types import BundleError
-
-# Processors round int8 products differently; the same model on another one stays well above this.
-MIN_PROBE_COSINE = 0.99
 
 
 def verify(bundle: Path) -> Iterator[str]:
@@ -33,24 +31,23 @@ def verify(bundle: Path) -> Iterator[str]:
     yield f"files: every digest holds, format {manifest.format_version}, version {manifest.version}"
 
     spec = ModelSpec.from_dict(manifest.model)
-    index = Index.open(bundle / DATABASE)
     connection = open_database(bundle / DATABASE)
     expected = apsw.Connection(":memory:")
     create_tables(expected, spec.dim)
-    _check_schema(connection, expected)
-    yield "schema: the one that this program writes"
-    yield f"counts: {_check_counts(connection, manifest)}"
-    _check_keywords(index, connection, expected)
+    try:
+        _check_schema(connection, expected)
+        yield "schema: the one that this program writes"
+        yield f"counts: {_check_counts(connection, manifest)}"
+        index = Index.open(bundle / DATABASE)
+        _check_keywords(index, connection, expected)
+    except apsw.Error as error:
+        raise BundleError(f"{DATABASE} is damaged: {error}") from error
     yield "keywords: every word of every chunk, in its place"
     check_unit(index.vectors, spec)
     yield f"vectors: {len(index)} of {spec.dim} dimensions, unit length"
 
-    Gate.from_dict(manifest.gate)
-    cosine = float(Encoder.load(bundle, spec).embed_query(manifest.probe.text) @ manifest.probe.vector)
-    if not cosine >= MIN_PROBE_COSINE:
-        raise BundleError(
-            f"{bundle}: the model embeds its probe to a cosine of {cosine:.4f}, below {MIN_PROBE_COSINE}"
-        )
+    encoder = Bundle.open(bundle).encoder  # with all that a server checks at its start
+    cosine = check_probe(encoder, manifest.probe)
     yield f"model: {spec.name}, a cosine of {cosine:.4f} to the vector of the building machine"
 
 

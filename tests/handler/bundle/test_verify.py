@@ -136,6 +136,97 @@ def test_a_damaged_bundle_is_refused_at_start_in_one_sentence(
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM chunk WHERE id = 2",
+        "DELETE FROM chunk WHERE id = 4",
+        "UPDATE chunk SET id = 0 WHERE id = 1",
+        "UPDATE chunk SET id = 9 WHERE id = 2",
+        "UPDATE chunk SET page = 1, ordinal = 9 WHERE id = 4",
+        "UPDATE chunk SET page = 7 WHERE id = 4",
+        "DELETE FROM page WHERE id = 2",
+        "UPDATE page SET canonical = 70 WHERE id = 2",
+        "UPDATE page SET collection = 'notes' WHERE collection = 'diary'",
+        "DELETE FROM chunk_vec WHERE chunk = 2",
+        "DELETE FROM chunk_vec",
+        "UPDATE meta SET value = 'another model'",
+        "DELETE FROM meta",
+        "INSERT INTO chunk_fts(chunk_fts) VALUES ('delete-all')",
+        "INSERT INTO chunk_fts(rowid, title, heading, text) VALUES (99, '', '', 'garden')",
+        "DROP TABLE chunk_vec",
+        "DROP TABLE page",
+    ],
+)
+def test_a_database_that_would_answer_wrongly_is_refused_at_start_and_by_verify(
+    make_bundle: MakeBundle, sql: str
+) -> None:
+    bundle = tampered(make_bundle(), sql)
+    assert "\n" not in failure(bundle)
+    with pytest.raises(BundleError) as error:
+        Bundle.open(bundle)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("probe.text", "server nginx"),
+        ("probe.vector", ""),
+        ("probe.vector", "AAAA"),
+        ("model.fingerprint", "another model"),
+        ("model.dim", 384),
+        ("model.max_tokens", True),
+        ("model.pooling", "max"),
+        ("gate.direction", [0.5]),
+        ("gate.weights", "abcdefg"),
+        ("gate.threshold", "0.5"),
+        ("gate.threshold", float("nan")),
+        ("gate.max_distance", "near"),
+        ("gate.calibrated", None),
+        ("collections.notes.public", "no"),
+        ("collections.notes.n_chunks", 4),
+        ("collections.notes", None),
+        ("collections", {}),
+        ("collections", []),
+        ("sites.notes.n_pages", "3"),
+        ("chunker", None),
+        ("evaluation", 0.9),
+        ("version", 1),
+        ("format_version", True),
+        ("format_version", 0),
+    ],
+)
+def test_a_manifest_of_other_types_or_parts_is_refused_at_start_and_by_verify(
+    make_bundle: MakeBundle, key: str, value: object
+) -> None:
+    bundle = make_bundle()
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    *path, name = key.split(".")
+    table = manifest
+    for each in path:
+        table = table[each]
+    table[name] = value
+    (bundle / "manifest.json").write_text(json.dumps(manifest))
+    write_sums(bundle)
+    with pytest.raises(BundleError) as error:
+        Bundle.open(bundle)
+    assert "\n" not in str(error.value)
+    failure(bundle)
+
+
+def test_a_model_with_the_tokenizer_of_another_is_refused_at_start(make_bundle: MakeBundle) -> None:
+    bundle = make_bundle()
+    tokenizer = json.loads((bundle / "tokenizer.json").read_text())
+    words = list(tokenizer["model"]["vocab"])
+    tokenizer["model"]["vocab"] = {word: i for i, word in enumerate(words[:5] + words[:4:-1])}
+    (bundle / "tokenizer.json").write_text(json.dumps(tokenizer))
+    resealed(bundle)
+    with pytest.raises(BundleError, match="embeds its probe to a cosine of"):
+        Bundle.open(bundle)
+    assert "embeds its probe to a cosine of" in failure(bundle)
+
+
 def test_a_bundle_serves_from_a_folder_that_nobody_may_write(make_bundle: MakeBundle) -> None:
     bundle = make_bundle()
     before = sorted(path.name for path in bundle.iterdir())
