@@ -213,7 +213,15 @@ def task_seal() -> dict[str, Any]:
     """Put the bundle together, with its manifest and digests, and make it the current one"""
     return {
         "actions": [stage("seal_bundle", GRAPH)],
-        "file_dep": [BUILD.gathered, BUILD.database, *MODEL, BUILD.gate, BUILD.evaluation, COLLECTIONS],
+        "file_dep": [
+            BUILD.gathered,
+            BUILD.database,
+            *MODEL,
+            BUILD.gate,
+            BUILD.evaluation,
+            COLLECTIONS,
+            *CODE,
+        ],
         "targets": [BUILD.current_sums],
         "uptodate": [lambda: is_whole(BUILD.current)],
         "clean": [stage("remove_bundles")],

@@ -271,6 +271,10 @@ def test_a_wrong_site_toml_is_one_sentence_that_names_file_and_key(edited: Works
     assert "Traceback" not in done.stdout + done.stderr
 
 
+def test_a_bundle_is_sealed_again_when_the_code_that_writes_its_format_changed(built: Workshop) -> None:
+    assert str(ROOT / "handler" / "bundle" / "layout.py") in built.run("info", "seal")
+
+
 def test_every_task_has_a_line_in_the_manual(built: Workshop) -> None:
     lines = built.run("list").splitlines()
     assert len(lines) >= 12

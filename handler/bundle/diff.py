@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import apsw
+
 from handler.bundle.database import open_database
 from handler.bundle.layout import DATABASE
 from handler.bundle.manifest import Manifest, read_manifest
+from handler.bundle.typed import typed
+from handler.bundle.types import BundleError
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,10 @@ class BundleDiff:
 def diff(old: Path, new: Path) -> BundleDiff:
     """The difference of two bundles' folders. Raises BundleError when one of them cannot be read."""
     old_manifest, new_manifest = read_manifest(old), read_manifest(new)
+    for evaluation in (old_manifest.evaluation, new_manifest.evaluation):
+        typed(dict[str, dict[str, float]], evaluation.get("modes", {}), "evaluation.modes")
+        for key in ("kept", "refused"):
+            typed(float | None, evaluation.get(key), f"evaluation.{key}")
     before, after = _chunks_by_url(old / DATABASE), _chunks_by_url(new / DATABASE)
     changed = []
     for url in sorted(before.keys() & after.keys()):
@@ -94,8 +102,11 @@ def _chunks_by_url(database: Path) -> dict[str, Counter[tuple[str, ...]]]:
     """The chunks of each page as readers see them; equal ones count as often as they stand there."""
     sql = "SELECT url, collection, title, heading, anchor, text FROM chunk JOIN page ON page.id = chunk.page"
     pages: dict[str, Counter[tuple[str, ...]]] = {}
-    for url, *chunk in open_database(database).execute(sql):
-        pages.setdefault(url, Counter())[tuple(chunk)] += 1
+    try:
+        for url, *chunk in open_database(database).execute(sql):
+            pages.setdefault(url, Counter())[tuple(chunk)] += 1
+    except apsw.Error as error:
+        raise BundleError(f"{database} is no bundle's database: {error}") from error
     return pages
 
 

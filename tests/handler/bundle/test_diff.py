@@ -74,3 +74,22 @@ def test_what_is_no_bundle_cannot_be_compared(make_bundle: MakeBundle, tmp_path:
     (tmp_path / "half" / "manifest.json").unlink()
     with pytest.raises(BundleError, match="is no bundle"):
         diff(bundle, tmp_path / "half")
+
+
+def test_a_damaged_database_cannot_be_compared(make_bundle: MakeBundle) -> None:
+    bundle = make_bundle(OLD)
+    damaged = bundle.with_name("damaged")
+    shutil.copytree(bundle, damaged)
+    content = (damaged / "rag.db").read_bytes()
+    (damaged / "rag.db").write_bytes(content[:100] + b"\xff" * (len(content) - 100))
+    with pytest.raises(BundleError, match=r"rag\.db"):
+        diff(bundle, damaged)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"modes": []}, {"modes": {"hybrid": {"hit_at_1": "high"}}}, {"kept": "most"}]
+)
+def test_figures_that_are_none_cannot_be_compared(make_bundle: MakeBundle, wrong: dict[str, object]) -> None:
+    bundle = make_bundle(OLD, evaluation=wrong)
+    with pytest.raises(BundleError, match="evaluation"):
+        diff(bundle, bundle)
