@@ -80,6 +80,13 @@ def test_a_batch_comes_through_standard_input_too(bundle: Path) -> None:
     assert json.loads(done.stdout)["hits"][0]["title"] == "Music"
 
 
+def test_an_answer_needs_neither_a_home_nor_a_bundle_beside_the_program(bundle: Path, tmp_path: Path) -> None:
+    environ = {"RALPH_BUNDLE": str(bundle), "HOME": str(tmp_path / "nowhere")}
+    command = [sys.executable, "-m", "handler", "ask", "--json", "tomatoes sun"]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["citations"][0]["quote"] == "Tomatoes want sun and water."
+
+
 def test_a_terminal_that_lacks_a_sign_gets_the_answer_all_the_same(bundle: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "handler", "ask", "piano song", "--bundle", str(bundle)],

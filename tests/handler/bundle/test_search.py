@@ -4,11 +4,14 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from handler.bundle.encoder import Encoder, Vector
 from handler.bundle.gate import N_EVIDENCE, Gate
@@ -51,6 +54,17 @@ def make_index(tmp_path: Path, tiny_encoder: Encoder) -> MakeIndex:
     return make
 
 
+@pytest.fixture(scope="module")
+def shared_index(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Encoder) -> Index:
+    """Searched by tests that ask many questions of one index."""
+    chunks = [chunk(f"p{i}", f"The garden pond, word{i % 9}. café 東京", "large") for i in range(40)]
+    chunks += [chunk("mine", "A garden.", "small"), chunk("mine", "The café.", "small", ordinal=1)]
+    path = tmp_path_factory.mktemp("shared") / "rag.db"
+    vectors = np.array([tiny_encoder.embed_passage(each.text) for each in chunks])
+    write_index(path, chunks, vectors, tiny_encoder.spec)
+    return Index.open(path)
+
+
 def names(result: SearchResult) -> list[str]:
     return [hit.chunk.url.removeprefix("https://x.org/") for hit in result.hits]
 
@@ -70,6 +84,11 @@ def test_no_question_is_an_error(
         ("multi-agent", "A multi-agent system."),
         ("a'b", "Write a'b here."),
         ("memory:safe", "It is memory:safe."),
+        ('say "hi', 'They say "hi" to it.'),
+        ("(python", "Written (python only) by hand."),
+        ("foo AND bar(", "Call foo and bar() of it."),
+        ("status: done", "It has the status: done."),
+        ("NOT a pond", "It is not a pond."),
         ("--error-on-warnings", "Pass --error-on-warnings to it."),
         ("2026.4.10", "Released as 2026.4.10 today."),
         ("C++", "Written in C++ by hand."),
@@ -209,6 +228,52 @@ def test_ranks_start_at_one_in_each_leg(make_index: MakeIndex, tiny_encoder: Enc
     )
 
 
+WORDS = [
+    "garden", "pond", "gardn", "AND", "NOT", '"', "(", "*", "שָׁלוֹם", "東京", "café", "cafe\u0301", "\ud800",
+    "\0", "🙂\u200d🔥", "\u202e", "C++", ".net", "a-b", "word7", "\u0301",
+]  # fmt: skip
+QUESTIONS = st.text(max_size=99) | st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    question=QUESTIONS,
+    mode=st.sampled_from(MODES),
+    top_k=st.integers(1, 99),
+    all_chunks=st.booleans(),
+    collections=st.none() | st.sets(st.sampled_from(["large", "small", "none"])),
+    page=st.none() | st.sampled_from(["https://x.org/p3", "https://x.org/mine", "\ud800"]),
+)
+def test_hits_of_any_question_are_in_order_all_different_and_of_the_asked_collections(
+    shared_index: Index,
+    tiny_encoder: Encoder,
+    question: str,
+    mode: Mode,
+    top_k: int,
+    all_chunks: bool,
+    collections: set[str] | None,
+    page: str | None,
+) -> None:
+    hits = search(
+        shared_index,
+        tiny_encoder,
+        question,
+        mode=mode,
+        top_k=top_k,
+        all_chunks=all_chunks,
+        collections=collections,
+        page=page,
+    ).hits
+    assert len(hits) <= top_k
+    assert len({(hit.chunk.url, hit.chunk.ordinal) for hit in hits}) == len(hits)
+    assert {hit.chunk.collection for hit in hits} <= (collections or ({"large", "small"}))
+    assert not (collections == set() and hits)
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    if mode in ("vector", "keyword"):
+        ranks = [hit.vector_rank if mode == "vector" else hit.keyword_rank for hit in hits]
+        assert ranks == sorted(rank for rank in ranks if rank)
+
+
 def test_a_refused_question_has_a_reason_and_no_hits(make_index: MakeIndex, tiny_encoder: Encoder) -> None:
     index = make_index([chunk("garden", "Tomatoes want sun.")])
     result = search(index, tiny_encoder, "garden", gate=Gate(threshold=99, weights=(1.0,) * N_EVIDENCE))
@@ -217,9 +282,13 @@ def test_a_refused_question_has_a_reason_and_no_hits(make_index: MakeIndex, tiny
     assert "below" in result.gate.reason
 
 
-def test_many_threads_ask_at_once(make_index: MakeIndex, tiny_encoder: Encoder) -> None:
+def test_many_threads_that_ask_at_once_find_what_one_finds(
+    make_index: MakeIndex, tiny_encoder: Encoder, tmp_path: Path
+) -> None:
     index = make_index([chunk(f"p{i}", f"garden pond word{i}") for i in range(50)])
-    questions = [f"word{i} garden" for i in range(50)]
+    questions = [*(f"word{i} garden" for i in range(50)), "gardne", "pnod wrod7"]
+    fresh = Index.open(tmp_path / "rag.db")
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda question: names(search(index, tiny_encoder, question))[0], questions))
-    assert found == [f"p{i}" for i in range(50)]
+        found = list(pool.map(partial(search, fresh, tiny_encoder), questions))
+    assert found == [search(index, tiny_encoder, question) for question in questions]
+    assert [names(result)[0] for result in found[:50]] == [f"p{i}" for i in range(50)]
