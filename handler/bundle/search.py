@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -94,12 +94,15 @@ def search(
     legs = _legs(index, cosines, query, asked, index.page_id(page) if page else None)
     scores = SCORES[mode](legs)
     if all_chunks:
-        rows = best_rows(scores, top_k).tolist()
+        found = {row: float(scores[row]) for row in best_rows(scores, top_k).tolist()}
     else:
-        rows = [_canonical(row, index, scores) for row in _best_by_page(scores, index.canonical_ids, top_k)]
+        # A text keeps the score that ranked it, whichever of its pages is shown.
+        best = _best_by_page(scores, index.canonical_ids, top_k)
+        found = {_canonical(row, index, scores): float(scores[row]) for row in best}
     if gate is not None:
-        rows = [row for row in rows if gate.keeps(float(legs.cosine[row]), float(legs.bm25[row]))]
-    return SearchResult(question, tuple(_hits(index, rows, scores, legs)), verdict)
+        kept = [row for row in found if gate.keeps(float(legs.cosine[row]), float(legs.bm25[row]))]
+        found = {row: found[row] for row in kept}
+    return SearchResult(question, tuple(_hits(index, found, legs)), verdict)
 
 
 def find_evidence(index: Index, encoder: QueryEncoder, question: str) -> tuple[Evidence, Vector]:
@@ -201,15 +204,16 @@ def _evidence(index: Index, cosines: Cosines, query: _Query, asked: NDArray[np.b
     )
 
 
-def _hits(index: Index, rows: Sequence[int], scores: Floats, legs: Legs) -> list[Hit]:
+def _hits(index: Index, scores: Mapping[int, float], legs: Legs) -> list[Hit]:
+    """A hit for each row that has a score, in their order."""
     vector_ranks = _ranks(legs.cosine)
     keyword_ranks = _ranks(keyword_scores(legs))
     hits = []
-    for row, chunk in zip(rows, index.chunks(rows), strict=True):
+    for (row, score), chunk in zip(scores.items(), index.chunks([*scores]), strict=True):
         cosine, bm25 = float(legs.cosine[row]), float(legs.bm25[row])
         vector_rank, keyword_rank = vector_ranks.get(row), keyword_ranks.get(row)
         reason = f"{_place('meaning', vector_rank)}, {_place('words', keyword_rank if bm25 else None)}"
-        hits.append(Hit(chunk, float(scores[row]), cosine, bm25, vector_rank, keyword_rank, reason))
+        hits.append(Hit(chunk, score, cosine, bm25, vector_rank, keyword_rank, reason))
     return hits
 
 

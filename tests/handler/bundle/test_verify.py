@@ -61,6 +61,12 @@ def test_a_whole_bundle_passes_every_check(make_bundle: MakeBundle) -> None:
     assert lines[2] == "counts: diary 1 pages, 1 chunks, notes 3 pages, 3 chunks"
 
 
+def test_a_bundle_without_pages_passes_and_knows_nothing(make_bundle: MakeBundle) -> None:
+    bundle = make_bundle({})
+    assert len(list(verify(bundle))) == 6
+    assert Bundle.open(bundle).search("garden").hits == ()
+
+
 def test_keywords_out_of_step_are_found_where_sqlite_says_ok(make_bundle: MakeBundle) -> None:
     bundle = tampered(make_bundle(), "UPDATE chunk SET text = replace(text, 'nginx', 'apache')")
     assert open_database(bundle / "rag.db").execute("PRAGMA integrity_check").fetchall() == [("ok",)]
