@@ -36,6 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BundleError as error:
         print(f"ralph: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return 130  # what shells say of a command that Ctrl-C ended
     except BrokenPipeError:
         # `ralph search … | head`: the reader has enough. Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

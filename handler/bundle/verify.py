@@ -40,7 +40,7 @@ def verify(bundle: Path) -> Iterator[str]:
         yield f"counts: {_check_counts(connection, manifest)}"
         index = Index.open(bundle / DATABASE)
         _check_keywords(index, connection, expected)
-    except apsw.Error as error:
+    except (apsw.Error, ValueError) as error:  # SQLite, or the JSON of a heading
         raise BundleError(f"{DATABASE} is damaged: {error}") from error
     yield "keywords: every word of every chunk, in its place"
     if len(index):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -78,6 +79,21 @@ def test_a_batch_comes_through_standard_input_too(bundle: Path) -> None:
         command, input='{"id": 1, "text": "piano"}\n', capture_output=True, text=True, check=True
     )
     assert json.loads(done.stdout)["hits"][0]["title"] == "Music"
+
+
+def test_an_interrupt_ends_a_batch_without_a_word(bundle: Path) -> None:
+    command = [sys.executable, "-m", "handler", "search", "--batch", "-", "--bundle", str(bundle)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
+    ) as batch:
+        assert batch.stdin
+        assert batch.stdout
+        assert batch.stderr
+        batch.stdin.write('{"id": 1, "text": "piano"}\n')
+        assert json.loads(batch.stdout.readline())["id"] == 1
+        batch.send_signal(signal.SIGINT)
+        assert batch.wait() == 130
+        assert batch.stderr.read() == ""
 
 
 def test_an_answer_needs_neither_a_home_nor_a_bundle_beside_the_program(bundle: Path, tmp_path: Path) -> None:

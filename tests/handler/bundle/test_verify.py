@@ -95,6 +95,10 @@ def test_counts_that_are_not_the_manifests_are_found(make_bundle: MakeBundle) ->
     assert "the manifest says" in failure(bundle)
 
 
+def test_a_heading_that_is_no_json_is_found(make_bundle: MakeBundle) -> None:
+    assert "rag.db is damaged" in failure(tampered(make_bundle(), "UPDATE chunk SET heading = 'Pond'"))
+
+
 @pytest.mark.parametrize("factor", [0.5, 0.0])
 def test_a_vector_that_is_not_a_unit_is_found(make_bundle: MakeBundle, factor: float) -> None:
     bundle = make_bundle()
