@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import textwrap
+from collections.abc import Sequence
 
 from handler.answer import Answer
 from handler.bundle.passage import plain_text
@@ -15,6 +17,9 @@ from handler.generate.sentences import as_markdown, quotable_spans
 
 MAX_WIDTH = 100
 SNIPPET_CHARS = 200
+
+# A terminal obeys them: a page could colour, move or rename what is on the screen.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def format_answer(answer: Answer) -> str:
@@ -27,7 +32,7 @@ def format_answer(answer: Answer) -> str:
     for source in sorted({quote.source for quote in answer.quotes}):
         chunk = answer.hits[source - 1].chunk
         lines += ["", f"[{source}] {_place(chunk)}", f"    {link(chunk)}"]
-    return "\n".join([*lines, "", "quoted from these pages word for word; nothing left this machine"])
+    return _shown([*lines, "", "quoted from these pages word for word; nothing left this machine"])
 
 
 def format_hits(result: SearchResult, explain: bool = False) -> str:
@@ -42,7 +47,7 @@ def format_hits(result: SearchResult, explain: bool = False) -> str:
         lines.append("nothing found" if result.gate.accepted else "nothing found that is near enough")
     if explain or not result.hits:
         lines.append(f"gate: {'accepted' if result.gate.accepted else 'refused'}: {result.gate.reason}")
-    return "\n".join(lines).rstrip("\n")
+    return _shown(lines).rstrip("\n")
 
 
 def link(chunk: Chunk) -> str:
@@ -50,10 +55,17 @@ def link(chunk: Chunk) -> str:
     return f"{chunk.url}#{chunk.anchor}" if chunk.anchor else chunk.url
 
 
+def _shown(lines: Sequence[str]) -> str:
+    return _CONTROL.sub("", "\n".join(lines))
+
+
 def _quoted(quote: Quote) -> list[str]:
     """Prose without its markup, and code line for line, to be copied."""
     if quote.is_code:
-        return [*(f"    {line}".rstrip() for line in quote.text.split("\n")), f"[{quote.source}]"]
+        return [
+            *(f"    {line}".rstrip() for line in textwrap.dedent(quote.text).split("\n")),
+            f"[{quote.source}]",
+        ]
     return _wrapped(f"“{' '.join(plain_text(quote.markdown).split())}” [{quote.source}]")
 
 

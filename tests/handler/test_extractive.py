@@ -5,10 +5,10 @@ import pytest
 from handler.answer import Answer
 from handler.bundle.encoder import Encoder
 from handler.bundle.gate import Verdict
-from handler.bundle.search import Hit
+from handler.bundle.search import Hit, SearchResult
 from handler.bundle.types import Chunk
 from handler.generate.extractive import MAX_QUOTES, best_quotes
-from handler.terminal import format_answer
+from handler.terminal import format_answer, format_hits
 
 
 def hit(text: str, title: str = "Notes") -> Hit:
@@ -50,3 +50,14 @@ def test_code_is_answered_line_for_line_with_every_sign(tiny_encoder: Encoder) -
     shown = format_answer(answer).split("\n")
     assert [line.removeprefix("    ") for line in shown[:3]] == code.split("\n")
     assert shown[3] == "[1]"
+
+
+def test_a_terminal_gets_no_control_characters_of_a_page_and_code_without_its_indent(
+    tiny_encoder: Encoder,
+) -> None:
+    hits = (hit("- Item\n\n  ```py\n  def server():  # \x1b[31mred\n      pass\n  ```", "A\x9b"),)
+    answer = Answer("server", tuple(best_quotes("server", hits, tiny_encoder)), hits, Verdict(True, ""))
+    shown = format_answer(answer)
+    assert not {"\x1b", "\x9b"}.intersection(shown)
+    assert shown.startswith("    def server():  # [31mred\n        pass\n[1]")
+    assert not {"\x1b", "\x9b"}.intersection(format_hits(SearchResult("server", hits, answer.gate)))
