@@ -28,6 +28,10 @@ from handler.bundle.terms import neighbours, points_at_site, query_phrases
 from handler.bundle.types import BundleError, Chunk, Mode
 
 
+# A word in more than this share of the chunks is a common one.
+COMMON_SHARE = 0.1
+
+
 class QueryEncoder(Protocol):
     """Embeds questions: the bundle's Encoder, or vectors made before."""
 
@@ -147,13 +151,26 @@ def _legs(
     pages = Cosines.of(index.page_vectors, query.vector)
     meaning = (1 - PAGE_SHARE) * cosines.z_scores + PAGE_SHARE * pages.z_scores[index.page_ids - 1]
     cosine, bm25 = cosines.values, sum_bm25(query.postings, len(index))
-    pairs = sum_bm25([index.postings[pair] for pair in neighbours(query.phrases)], len(index))
+    pairs = sum_bm25([index.postings[pair] for pair in _pairs(query, len(index))], len(index))
     words = bm25 + PAIR_WEIGHT * pairs
     if asked is not None:
         cosine, meaning = (np.where(asked, leg, np.float32(-np.inf)) for leg in (cosine, meaning))
         bm25, words = (np.where(asked, leg, np.float32(0)) for leg in (bm25, words))
     current = index.page_ids == current_page_id if current_page_id is not None else None
     return Legs(cosine, meaning, bm25, words, current)
+
+
+def _pairs(query: _Query, n_chunks: int) -> tuple[str, ...]:
+    """The pairs of the question's words that are looked for side by side: of common words they are not.
+
+    Such a pair says little, and FTS5 walks through every place of both words to find it.
+    """
+    return neighbours(
+        [
+            phrase if len(posting.rows) <= COMMON_SHARE * n_chunks else ""
+            for phrase, posting in zip(query.phrases, query.postings, strict=True)
+        ]
+    )
 
 
 def _best_by_page(scores: Floats, canonical_ids: NDArray[np.int32], count: int) -> list[int]:

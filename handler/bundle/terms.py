@@ -91,9 +91,12 @@ def points_at_site(question: str) -> bool:
 
 
 def neighbours(phrases: Sequence[str]) -> tuple[str, ...]:
-    """The pairs of words that follow each other in a question without stopwords, each as one phrase."""
+    """The pairs of words that follow each other in a question's terms, each as one phrase.
+
+    Terms of several words are passed over; an empty term parts its neighbours.
+    """
     words = [phrase for phrase in phrases if " " not in phrase]
-    return tuple(f"{first} {second}" for first, second in pairwise(words))
+    return tuple(f"{first} {second}" for first, second in pairwise(words) if first and second)
 
 
 def _piece_phrases(piece: str) -> list[str]:

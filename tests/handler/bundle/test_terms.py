@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.bundle.terms import MAX_TERMS, fold, query_phrases
+from handler.bundle.terms import MAX_TERMS, fold, neighbours, points_at_site, query_phrases
 
 
 @pytest.mark.parametrize(
@@ -62,3 +62,24 @@ def test_any_text_has_terms_of_letters_and_digits_only(question: str) -> None:
         assert phrase
         assert '"' not in phrase
         assert "\0" not in phrase
+
+
+def test_neighbours_are_words_and_an_empty_term_parts_them() -> None:
+    assert neighbours(["garden", "multi agent", "pond", "", "algae", "bloom"]) == (
+        "garden pond",
+        "algae bloom",
+    )
+    assert neighbours(["garden"]) == ()
+
+
+@pytest.mark.parametrize(
+    ("question", "points"),
+    [
+        ("What is his rating?", True),
+        ("Who writes this site?", True),
+        ("What is the capital of France?", False),
+        ("sheriff of Nottingham", False),
+    ],
+)
+def test_a_question_that_speaks_of_the_site_or_its_author_is_told_apart(question: str, points: bool) -> None:
+    assert points_at_site(question) is points
