@@ -27,7 +27,6 @@ from handler.bundle.reader import Index
 from handler.bundle.terms import neighbours, points_at_site, query_phrases
 from handler.bundle.types import BundleError, Chunk, Mode
 
-
 # A word in more than this share of the chunks is a common one.
 COMMON_SHARE = 0.1
 
