@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from handler.bundle.encoder import Encoder, ModelSpec, check_unit
+from handler.bundle.encoder import Encoder, ModelSpec, check_unit, saturates_int8
 from handler.bundle.types import BundleError
 from pipeline.model import read_spec
 
@@ -113,3 +113,18 @@ def test_a_truncated_or_missing_file_is_a_bundle_error(tmp_path: Path, name: str
     (folder / name).unlink()
     with pytest.raises(BundleError, match="does not load"):
         Encoder.load(folder, SPEC)
+
+
+@pytest.mark.parametrize(
+    ("machine", "flags", "saturates"),
+    [
+        ("x86_64", "flags : fpu avx2 fma", True),
+        ("AMD64", "", True),
+        ("x86_64", "flags : fpu avx2 avx_vnni", False),
+        ("x86_64", "flags : avx512f avx512_vnni", False),
+        ("arm64", "", False),
+        ("aarch64", "", False),
+    ],
+)
+def test_only_x86_without_vnni_is_told_to_be_exact(machine: str, flags: str, saturates: bool) -> None:
+    assert saturates_int8(machine, flags) is saturates
