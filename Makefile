@@ -4,7 +4,7 @@
 
 PYTHON ?= python3
 UV     ?= $(shell command -v uv || echo .tools/bin/uv)
-Q      ?= How does Ralph decide that it does not know?
+Q      ?= What happens when I press Ctrl-C during a build?
 
 .PHONY: demo test check lock
 .DELETE_ON_ERROR:
