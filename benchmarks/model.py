@@ -22,7 +22,8 @@ from pathlib import Path
 import numpy as np
 import onnxruntime as ort
 
-from handler.bundle.encoder import MODEL_FILE, Encoder, Vector
+from handler.bundle.encoder import Encoder, Vector
+from handler.bundle.layout import MODEL
 from pipeline.bert import read_weights
 from pipeline.embed import embed_chunks
 from pipeline.fetch import default_cache, fetch_model
@@ -62,7 +63,7 @@ def main() -> None:
         folder = WORK / arguments.model / ("int8" if int8 else "fp32")
         spec = write_model(folder, read_weights(files.weights), model.bert, files.tokenizer, model.spec, int8)
         encoder = Encoder.load(folder, spec)
-        figures = {"MB": (folder / MODEL_FILE).stat().st_size / 1e6, "query p50 ms": query_time_ms(encoder)}
+        figures = {"MB": (folder / MODEL).stat().st_size / 1e6, "query p50 ms": query_time_ms(encoder)}
         if reference and sets:
             texts = [fit(text, encoder) for text in list(sets[0].documents.values())[:N_COMPARED]]
             figures["lowest cosine"] = lowest_cosine(texts, encoder, reference)

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from handler.bundle.layout import MODEL, SUMS, TOKENIZER
 
+# The description of a model, beside its graph and its tokenizer.
+MODEL_SPEC = "model.json"
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -35,7 +38,7 @@ class Layout:
     @property
     def model_spec(self) -> Path:
         """The model's description, written last."""
-        return self.model_folder / "model.json"
+        return self.model_folder / MODEL_SPEC
 
     @property
     def model(self) -> Path:

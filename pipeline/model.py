@@ -12,13 +12,14 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from handler.bundle.encoder import MODEL_FILE, TOKENIZER_FILE, ModelSpec
+from handler.bundle.encoder import ModelSpec
+from handler.bundle.layout import MODEL, TOKENIZER
 from pipeline.bert import Bert, Weights, build_graph, read_weights
 from pipeline.fetch import FetchedModel, PinnedFile, default_cache, fetch_model
+from pipeline.layout import MODEL_SPEC
 from pipeline.site import SiteError
 from pipeline.sources import HUB, Source
 
-SPEC_FILE = "model.json"
 MODELS_TOML = Path(__file__).with_name("models.toml")
 
 
@@ -71,17 +72,17 @@ def write_model(
     graph_bytes = build_graph(weights, bert, int8).SerializeToString(deterministic=True)
     tokenizer_bytes = _plain_tokenizer(tokenizer)
     spec = replace(spec, fingerprint=_fingerprint(graph_bytes, tokenizer_bytes, spec))
-    (out_dir / MODEL_FILE).write_bytes(graph_bytes)
-    (out_dir / TOKENIZER_FILE).write_bytes(tokenizer_bytes)
+    (out_dir / MODEL).write_bytes(graph_bytes)
+    (out_dir / TOKENIZER).write_bytes(tokenizer_bytes)
     # Last, so that a folder with a spec is a whole one.
     text = json.dumps(spec.to_dict(), indent=2, ensure_ascii=False) + "\n"
-    (out_dir / SPEC_FILE).write_text(text, encoding="utf-8", newline="\n")
+    (out_dir / MODEL_SPEC).write_text(text, encoding="utf-8", newline="\n")
     return spec
 
 
 def read_spec(folder: Path) -> ModelSpec:
     """The spec that `write_model` left in a folder."""
-    return ModelSpec.from_dict(json.loads((folder / SPEC_FILE).read_text("utf-8")))
+    return ModelSpec.from_dict(json.loads((folder / MODEL_SPEC).read_text("utf-8")))
 
 
 def _first_obtainable(

@@ -13,14 +13,12 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from handler.bundle.layout import MODEL, TOKENIZER
 from handler.bundle.typed import typed
 from handler.bundle.types import BundleError
 
 Pooling = Literal["cls", "mean"]
 Vector = NDArray[np.float32]
-
-MODEL_FILE = "model.onnx"
-TOKENIZER_FILE = "tokenizer.json"
 
 # How far a norm may be from 1: float32 rounding stays below 1e-6, an un-normalised model is far above.
 NORM_TOLERANCE = 1e-3
@@ -75,9 +73,9 @@ class Encoder:
         missing or damaged.
         """
         try:
-            tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
+            tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
             session = ort.InferenceSession(
-                str(folder / MODEL_FILE), _session_options(threads), providers=["CPUExecutionProvider"]
+                str(folder / MODEL), _session_options(threads), providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # both libraries raise types of their own, tokenizers a bare Exception
             raise BundleError(f"{folder}: the embedding model does not load: {error}") from error
