@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.urls import dw_posts_site, expected_dw_urls, expected_til_urls, til_site
+from benchmarks.urls import described_site, expected_dw_urls, expected_til_urls
 from pipeline.export import export
 
 
@@ -21,12 +21,12 @@ def folder(variable: str) -> Path:
 def test_every_route_of_til_comes_out_exactly_and_nothing_more() -> None:
     corpora = folder("RALPH_CORPORA")
     expected = expected_til_urls(corpora, folder("RALPH_DATA"))
-    exported = export(til_site(corpora))
+    exported = export(described_site("til", corpora))
     assert {page.path: page.url for page in exported.pages} == expected
     assert [warning for warning in exported.warnings if "no text" not in warning.message] == []
 
 
 def test_every_permalink_of_dw_posts_comes_out_exactly() -> None:
     corpora = folder("RALPH_CORPORA")
-    exported = export(dw_posts_site(corpora))
+    exported = export(described_site("davidawindham.com", corpora))
     assert {page.path: page.url for page in exported.pages} == expected_dw_urls(corpora)
