@@ -19,13 +19,13 @@ from doit.tools import config_changed, run_once
 from handler.bundle.sums import is_whole
 from handler.bundle.types import BundleError
 from pipeline.console import BuildReporter, disk_refusal, say_interrupts
-from pipeline.graph import code_files, load_graph, source_files
+from pipeline.graph import code_files, holds_on, load_graph, source_files
 from pipeline.layout import Layout
 from pipeline.settings import read_settings
 from pipeline.site import SiteError
 
-SETTINGS = read_settings(os.environ)
 try:
+    SETTINGS = read_settings(os.environ)
     GRAPH = load_graph(SETTINGS)
 except SiteError as error:
     raise SystemExit(str(error)) from None
@@ -83,7 +83,11 @@ def task_export() -> Iterator[dict[str, Any]]:
             "actions": [stage("export_site", site)],
             "file_dep": [*source_files(site), COLLECTIONS, *CODE],
             "targets": [BUILD.pages(site.name)],
-            "uptodate": [run_once, config_changed({"source": site.source})],
+            "uptodate": [
+                run_once,
+                config_changed({"source": site.source}),
+                (holds_on, [BUILD.pages(site.name), site, SETTINGS.today]),
+            ],
             "clean": [stage("remove_pages", site.name)],
         }
     yield {

@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from pipeline.export import export
+from pipeline.settings import read_settings
 from pipeline.site import MissingSite, Site, SiteError, load_collections, load_site
 
 SITES = Path(__file__).resolve().parent.parent / "sites"
@@ -54,7 +55,7 @@ def expected_dw_urls(corpora: Path) -> dict[str, str]:
 
 def compare(name: str, expected: Mapping[str, str], site: Site) -> int:
     """Print how many URLs come out exactly, and each that does not; the number of differences."""
-    exported = {page.path: page.url for page in export(site).pages}
+    exported = {page.path: page.url for page in export(site, read_settings({}).today).pages}
     wrong = [
         f"  {path}: expected {expected.get(path, 'no page')}, got {exported.get(path, 'no page')}"
         for path in sorted(expected.keys() | exported.keys())

@@ -27,10 +27,10 @@ def main(argv: Sequence[str], ask: Callable[[str], str] = input) -> int:
 
     Publishes nothing by itself: that is `doit build`. 0 when written, 1 when not, 2 for a wrong command line.
     """
-    options = _parser().parse_args(argv)
     try:
+        options = _parser().parse_args(argv)
         site = describe_site(options, load_collections(options.sites))
-        exported = export(site)
+        exported = export(site, read_settings(os.environ).today)
     except SiteError as error:
         print(error, file=sys.stderr)
         return 1

@@ -153,8 +153,8 @@ def private_reason(meta: Meta) -> str | None:
     """Why a page with this front matter is not published, or None when it may be.
 
     Keys are read in any case, at the top level and under `params` (Hugo) and `extra` (Zola). A value that
-    is not clearly false hides the page: what is unclear is not published. Dates in the future or in the
-    past hide nothing, so that a build does not depend on the day it runs.
+    is not clearly false hides the page: what is unclear is not published. Dates are none of it: what they
+    mean, each generator says for itself.
     """
     for scope in (meta, _mapping(meta.get("params")), _mapping(meta.get("extra"))):
         for key, value in scope.items():

@@ -5,9 +5,11 @@ Imported at every run of doit, so it imports nothing slow.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 from pipeline.settings import ROOT, BuildSettings
@@ -47,6 +49,20 @@ def source_files(site: Site) -> list[str]:
         return [*files, str(source)]
     roots = [source / instance.folder for instance in site.instances] or [source]
     return files + sorted({file for root in roots for file in _walk(root)} - set(files))
+
+
+def holds_on(report: Path, site: Site, today: date) -> bool:
+    """Whether what the site's export wrote, by its report, is what it would write today.
+
+    Only Hugo and Jekyll hold pages back by their dates; other reports are not opened, however long.
+    """
+    if site.kind not in ("hugo", "jekyll"):
+        return True
+    try:
+        table = json.loads(report.read_text(encoding="utf-8"))
+        return bool(table["first_day"] <= today.isoformat() < table["end_day"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def code_files(*names: str) -> list[str]:

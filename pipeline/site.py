@@ -19,9 +19,9 @@ _KEYS = {
 }  # fmt: skip
 # The keys of [options] that each kind understands; a misspelt one would change addresses without a word.
 _OPTIONS: Mapping[SiteKind, frozenset[str]] = {
-    "hugo": frozenset({"content", "languages", "default_language", "permalinks"}),
+    "hugo": frozenset({"content", "languages", "default_language", "permalinks", "future"}),
     "zola": frozenset({"content", "languages"}),
-    "jekyll": frozenset({"permalink", "collections"}),
+    "jekyll": frozenset({"permalink", "collections", "future"}),
 }
 _TYPES = {str: "a text in quotes", bool: "true or false", list: "a list", dict: "a table"}
 

@@ -51,7 +51,7 @@ PROBE = "What is this site about, and who writes it?"
 def export_site(settings: BuildSettings, site: Site) -> None:
     """A site's source -> build/pages/SITE/*.md and build/pages/SITE.json."""
     layout = Layout(settings.build)
-    exported = export(site)
+    exported = export(site, settings.today)
     write_export(exported, layout.pages(site.name).parent)
     counts = f"{len(exported.exclusions)} left out, {len(exported.warnings)} warnings"
     print(f"  {site.name}: {len(exported.pages)} pages, {counts} (doit export lists them)")

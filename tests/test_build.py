@@ -145,6 +145,26 @@ def test_an_edit_embeds_only_what_changed_and_taken_back_it_embeds_nothing(edite
     assert edited.bundle == before
 
 
+def test_a_page_dated_ahead_comes_on_its_day_and_no_other_day_builds_anything(tmp_path: Path) -> None:
+    workshop = Workshop(tmp_path)
+    (workshop.sites / "garden" / "site.toml").write_text(SITE.format("garden").replace("markdown", "hugo"))
+    (workshop.pages / "index.md").unlink()
+    (workshop.pages / "ahead.md").write_text("---\ndate: 2026-03-01\n---\n# Beans\n\nSow beans in May.\n")
+    listing = workshop.run("export", RALPH_TODAY="2026-01-01")
+    assert "garden: 2 of 4 pages are published" in listing
+    assert "left out, dated ahead: 2026-03-01: 1" in listing
+    assert workshop.run("export:garden", RALPH_TODAY="2026-02-28") == "up to date\n"
+    assert "garden: 3 pages" in workshop.run("export:garden", RALPH_TODAY="2026-03-01")
+    assert workshop.run("export:garden", RALPH_TODAY="2027-03-01") == "up to date\n"
+    assert "garden: 2 pages" in workshop.run("export:garden", RALPH_TODAY="2026-01-01")
+
+
+def test_a_day_that_is_none_is_one_sentence(built: Workshop) -> None:
+    done = built.doit("build", RALPH_TODAY="tomorrow")
+    assert done.returncode != 0
+    assert done.stderr == "RALPH_TODAY: 'tomorrow' is no day; write it as YYYY-MM-DD, or unset it\n"
+
+
 def test_a_page_that_is_deleted_leaves_the_bundle(edited: Workshop) -> None:
     (edited.pages / "pond.md").unlink()
     edited.run("build")

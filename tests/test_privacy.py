@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from pipeline.export.pages import read_pages, write_export
 from pipeline.index import write_index
 from pipeline.site import Instance, Site, SiteKind
 from pipeline.vector_cache import open_cache
+
+TODAY = date(2026, 1, 1)
 
 # Stands in every private text below, in no public one, and in several spellings on disk.
 SECRET = "xylophone"
@@ -62,7 +65,7 @@ class Build:
 
     def run(self, site: Site) -> Index:
         pages_dir, chunks_path = self.folder / "pages", self.folder / "chunks.jsonl"
-        write_export(export(site), pages_dir)
+        write_export(export(site, TODAY), pages_dir)
         spec = self.encoder.spec
         pages = read_pages(pages_dir, site.name)
         write_chunks(chunk_pages(pages, self.encoder.count_tokens, spec.max_tokens), chunks_path)
@@ -147,6 +150,18 @@ def test_nothing_that_a_page_of_mdx_hides_is_built(hidden: str, build: Build, tm
     index = build.run(make_site(tmp_path, "docusaurus", files))
     assert build.traces() == []
     assert found(index, build.encoder, "frogs") == ["https://example.org/pond"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("hugo", "content/ahead.md"), ("jekyll", "_posts/2026-01-02-ahead.md")]
+)
+def test_nothing_of_a_post_dated_ahead_is_built(
+    kind: SiteKind, name: str, build: Build, tmp_path: Path
+) -> None:
+    files = {name: f"---\ndate: 2026-01-02\n---\n{SECRET}\n", "content/pond.md": PUBLIC}
+    index = build.run(make_site(tmp_path, kind, files))
+    assert len(index.page_id_by_url) == 1
+    assert build.traces() == []
 
 
 def test_nothing_of_private_posts_is_built_from_a_wordpress_export(build: Build, tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from datetime import date
 
 from pipeline import urls
+from pipeline.export.dates import shown_on
 from pipeline.export.docusaurus import export_docusaurus
 from pipeline.export.html import export_html
 from pipeline.export.hugo import export_hugo
@@ -31,14 +33,14 @@ EXPORTERS: dict[str, Exporter] = {
 }
 
 
-def export(site: Site) -> Export:
-    """The public pages of a site by path, and an account of all that is not published.
+def export(site: Site, today: date) -> Export:
+    """The public pages of a site by path, as of today, and an account of all that is not published.
 
     Raises SiteError when two pages have one URL, or a page has none that is http(s) and absolute.
     """
     if site.kind not in ("url", "wordpress") and not site.source_path.is_dir():
         raise SiteError(f"{site.source}: not a folder, and kind {site.kind!r} takes one")
-    exported = EXPORTERS[site.kind](site)
+    exported = shown_on(today, EXPORTERS[site.kind](site))
     pages = tuple(sorted(exported.pages, key=lambda page: page.path))
     check_urls(site, pages)
     return dataclasses.replace(

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipeline import urls
+from pipeline.export.dates import first_date, parse_date
 from pipeline.export.generator import read_config
 from pipeline.export.markdown import partial_reason, written_url
 from pipeline.export.sections import (
@@ -20,7 +21,7 @@ from pipeline.export.sections import (
 )
 from pipeline.export.shortcodes import strip_hugo
 from pipeline.export.tree import Draft, Rules, publish, read_tree
-from pipeline.export.types import Export
+from pipeline.export.types import ALWAYS, Export, Window
 from pipeline.frontmatter import Meta, is_false, private_reason, text_value
 from pipeline.site import Site, SiteError
 
@@ -31,6 +32,11 @@ _CONFIG = tuple(
     for name in ("hugo", "config")
     for suffix in ("toml", "yaml", "yml", "json")
 )
+# gohugo.io/configuration/front-matter, "Dates": the first that is a date counts.
+_DATE_KEYS = {
+    "publishdate": ("publishdate", "pubdate", "published", "date"),
+    "expirydate": ("expirydate", "unpublishdate"),
+}
 
 
 def export_hugo(site: Site) -> Export:
@@ -38,8 +44,9 @@ def export_hugo(site: Site) -> Export:
 
     options in site.toml: `content`, the content folder ("content" where there is one, or "content/en"
     for a language of its own); `languages`, the languages other than the default one, told by file names
-    (`about.fr.md`); `permalinks`, a pattern for each section. Custom shortcodes are not run: what they
-    would print is missing, what they enclose stays.
+    (`about.fr.md`); `permalinks`, a pattern for each section; `future`, whether pages dated ahead are
+    shown, as by `hugo --buildFuture`. Custom shortcodes are not run: what they would print is missing,
+    what they enclose stays.
     """
     tree = read_tree(site)
     prefix = content_prefix(site)
@@ -67,6 +74,10 @@ def export_hugo(site: Site) -> Export:
             return f"{reason} (from a section's cascade)"
         return reason or hidden_section(draft, sections)
 
+    def window(draft: Draft) -> Window:
+        (draft,) = below(prefix, [draft])
+        return _window({**cascaded(draft, sections, config), **draft.front.meta}, config, site)
+
     return publish(
         site,
         tree,
@@ -76,17 +87,41 @@ def export_hugo(site: Site) -> Export:
             hidden=hidden,
             body=strip_hugo,
             notes=_notes,
+            window=window,
         ),
     )
 
 
 def _ignored_files(site: Site, config: Meta) -> re.Pattern[str]:
     """What matches the paths of the files that Hugo passes over (its ignoreFiles)."""
-    patterns = next((value for key, value in config.items() if key.lower() == "ignorefiles"), None)
+    patterns = _setting(config, "ignorefiles")
     try:
         return re.compile("|".join(f"(?:{pattern})" for pattern in patterns or ()) or r"(?!)")
     except re.error as error:
         raise SiteError(f"{site.source}: ignoreFiles: {patterns!r} is no list of patterns: {error}") from None
+
+
+def _setting(table: Meta, name: str) -> Any:
+    """A setting by its name in lower case: Hugo's own names are in any."""
+    return next((value for key, value in table.items() if key.lower() == name), None)
+
+
+def _window(meta: Meta, config: Meta, site: Site) -> Window:
+    """The days on which Hugo shows a page: from its publishDate until before its expiryDate."""
+    first = end = None
+    if not (site.options.get("future") is True or _setting(config, "buildfuture") is True):
+        first = first_date(meta, _date_keys(config, "publishdate"))
+    if _setting(config, "buildexpired") is not True:
+        end = first_date(meta, _date_keys(config, "expirydate"))
+    return Window(first or ALWAYS.first, end or ALWAYS.end)
+
+
+def _date_keys(config: Meta, name: str) -> list[str]:
+    """The keys of front matter that give a date, as the configuration's `frontmatter` table may say."""
+    table = _setting(config, "frontmatter")
+    written = _setting(table, name) if isinstance(table, dict) else None
+    keys = [str(key) for key in written] if isinstance(written, list) else [":default"]
+    return [key for each in keys for key in (_DATE_KEYS[name] if each == ":default" else (each,))]
 
 
 def _not_rendered(meta: Meta) -> str | None:
@@ -101,11 +136,13 @@ def _not_rendered(meta: Meta) -> str | None:
 
 
 def _notes(draft: Draft) -> list[str]:
-    """Dates that would hide the page on some days. A build that depended on the day could not be repeated."""
+    """Dates that may have been meant to hide the page, and cannot be read."""
     return [
-        f"{key} {text_value(value)} is not compared with today: the page is published"
+        f"{key}: {text_value(value)!r} is no date, and holds nothing back; write YYYY-MM-DD"
         for key, value in draft.front.meta.items()
-        if key.lower() in ("expirydate", "unpublishdate", "publishdate") and text_value(value)
+        if key.lower() in ("publishdate", "pubdate", *_DATE_KEYS["expirydate"])
+        and text_value(value)
+        and parse_date(value) is None
     ]
 
 

@@ -6,14 +6,16 @@ import dataclasses
 import posixpath
 import re
 from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
 from pipeline import urls
+from pipeline.export.dates import parse_date
 from pipeline.export.generator import is_below, read_config
 from pipeline.export.markdown import partial_reason, written_url
 from pipeline.export.shortcodes import strip_liquid
 from pipeline.export.tree import Draft, Rules, publish, read_tree
-from pipeline.export.types import Export
+from pipeline.export.types import ALWAYS, Export, Window
 from pipeline.frontmatter import Meta, is_false, text_value
 from pipeline.site import Site
 
@@ -24,6 +26,8 @@ _STYLES = {
     "ordinal": "/:categories/:year/:y_day/:title.html",
     "none": "/:categories/:title.html",
 }
+# What is read of _config.yml.
+_CONFIG = ("permalink", "collections", "exclude", "defaults", "future")
 _POST = re.compile(r"(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})-(?P<name>.+)")
 
 
@@ -31,8 +35,8 @@ def export_jekyll(site: Site) -> Export:
     """The posts, pages and collections of a Jekyll site.
 
     options in site.toml win over _config.yml: `permalink`, a style or a pattern, `collections`, for each a
-    table with `permalink` and `output`, `exclude` and `defaults`. Posts of the future are published: a build
-    does not ask what day it is.
+    table with `permalink` and `output`, `exclude`, `defaults`, and `future`, whether posts dated ahead are
+    shown.
     """
     config = {**_read_config(site), **site.options}
     collections = _collections(config)
@@ -56,11 +60,20 @@ def export_jekyll(site: Site) -> Export:
             return "a post whose name has no date: Jekyll passes it over"
         return None
 
+    def window(draft: Draft) -> Window:
+        """The days on which Jekyll shows a page: posts and documents of collections from their date on."""
+        folders = draft.path.split("/")[:-1]
+        is_document = "_posts" in folders or folders[:1] in ([f"_{name}"] for name in collections)
+        if not is_document or config.get("future") is True:
+            return ALWAYS
+        return Window(_date(draft) or ALWAYS.first)
+
     rules = Rules(
         anchor_style="kramdown",
         url=lambda draft: _url(site, draft, config, collections),
         hidden=hidden,
         body=strip_liquid,
+        window=window,
     )
     tree = read_tree(site)
     drafts = tuple(_with_defaults(draft, config) for draft in tree.drafts)
@@ -69,7 +82,12 @@ def export_jekyll(site: Site) -> Export:
 
 def _read_config(site: Site) -> Mapping[str, Any]:
     config = read_config(site, "_config.yml", "_config.yaml", "_config.toml")
-    return {key: config[key] for key in ("permalink", "collections", "exclude", "defaults") if key in config}
+    return {key: config[key] for key in _CONFIG if key in config}
+
+
+def _date(draft: Draft) -> date | None:
+    """The day of a document: its front matter's date, else, of a post, its name's."""
+    return parse_date(draft.front.meta.get("date")) or parse_date(_stem(draft.path))
 
 
 def _with_defaults(draft: Draft, config: Mapping[str, Any]) -> Draft:

@@ -39,11 +39,16 @@ class PageEntry:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The account of one site's export: what went in, what came out, and what was left out and why."""
+    """The account of one site's export: what went in, what came out, and what was left out and why.
+
+    `first_day` and `end_day` are the export's window in ISO 8601: from the end on it is another.
+    """
 
     site: str
     n_pages_in: int
     n_pages_out: int
+    first_day: str
+    end_day: str
     pages: tuple[PageEntry, ...]
     exclusions: tuple[Exclusion, ...]
     warnings: tuple[ExportWarning, ...]
@@ -80,6 +85,8 @@ def read_report(path: Path) -> Report:
             site=table["site"],
             n_pages_in=table["n_pages_in"],
             n_pages_out=table["n_pages_out"],
+            first_day=table["first_day"],
+            end_day=table["end_day"],
             pages=tuple(PageEntry(**entry) for entry in table["pages"]),
             exclusions=tuple(Exclusion(**entry) for entry in table["exclusions"]),
             warnings=tuple(ExportWarning(**entry) for entry in table["warnings"]),
@@ -97,6 +104,8 @@ def make_report(export: Export) -> Report:
         site=export.site,
         n_pages_in=export.n_pages_in,
         n_pages_out=len(export.pages),
+        first_day=export.window.first.isoformat(),
+        end_day=export.window.end.isoformat(),
         pages=tuple(
             PageEntry(
                 p.path, p.url, p.title, files[p.path], hashlib.sha256(page_text(p).encode()).hexdigest()

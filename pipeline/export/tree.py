@@ -17,7 +17,7 @@ from pathspec import PathSpec
 
 from pipeline.export.prose import drop_comments
 from pipeline.export.title import page_title
-from pipeline.export.types import Exclusion, Export, ExportWarning
+from pipeline.export.types import ALWAYS, Exclusion, Export, ExportWarning, Window
 from pipeline.frontmatter import FrontMatter, Meta, parse, private_reason, text_value
 from pipeline.page import AnchorStyle, Page
 from pipeline.site import Site, SiteError
@@ -57,6 +57,7 @@ class Rules:
 
     `url` is the public address of a draft. `hidden` says why a draft is not published, beside what its
     own front matter says. `body` is the markdown as a reader sees it. `notes` are warnings to pass on.
+    `window` are the days on which the generator shows it.
     """
 
     anchor_style: AnchorStyle
@@ -64,6 +65,7 @@ class Rules:
     hidden: Callable[[Draft], str | None] = lambda _: None
     body: Callable[[str], str] = lambda text: text
     notes: Callable[[Draft], Sequence[str]] = lambda _: ()
+    window: Callable[[Draft], Window] = lambda _: ALWAYS
 
 
 def read_tree(site: Site, suffixes: Sequence[str] = MARKDOWN) -> Tree:
@@ -90,6 +92,7 @@ def read_draft(path: str, data: bytes, warnings: list[ExportWarning]) -> Draft:
 def publish(site: Site, tree: Tree, rules: Rules) -> Export:
     """The pages of a tree by the rules of its kind."""
     pages: list[Page] = []
+    windows: dict[str, Window] = {}
     exclusions = list(tree.exclusions)
     warnings = list(tree.warnings)
     for draft in tree.drafts:
@@ -101,6 +104,8 @@ def publish(site: Site, tree: Tree, rules: Rules) -> Export:
         if not body.strip():
             warnings.append(ExportWarning(draft.path, 0, "no text: it can be cited by its title alone"))
         warnings += [ExportWarning(draft.path, 0, note) for note in rules.notes(draft)]
+        if (window := rules.window(draft)) != ALWAYS:
+            windows[draft.path] = window
         pages.append(
             Page(
                 site=site.name,
@@ -114,7 +119,8 @@ def publish(site: Site, tree: Tree, rules: Rules) -> Export:
                 sha256=draft.sha256,
             )
         )
-    return Export(site.name, len(pages) + len(exclusions), tuple(pages), tuple(exclusions), tuple(warnings))
+    n_pages_in = len(pages) + len(exclusions)
+    return Export(site.name, n_pages_in, tuple(pages), tuple(exclusions), tuple(warnings), windows)
 
 
 def find_files(

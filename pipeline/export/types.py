@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
 
 from pipeline.page import Page
 from pipeline.site import Site
@@ -27,14 +28,31 @@ class ExportWarning:
 
 
 @dataclass(frozen=True, slots=True)
+class Window:
+    """A run of days, from the first one until before the end."""
+
+    first: date = date.min
+    end: date = date.max
+
+
+ALWAYS = Window()
+
+
+@dataclass(frozen=True, slots=True)
 class Export:
-    """The pages of one site, by path. `n_pages_in` counts the pages and the exclusions."""
+    """The pages of one site, by path. `n_pages_in` counts the pages and the exclusions.
+
+    `windows` are the days on which pages are shown, by path, of those that are not always; `window` are
+    the days on which the same source makes the same export.
+    """
 
     site: str
     n_pages_in: int
     pages: tuple[Page, ...]
     exclusions: tuple[Exclusion, ...] = ()
     warnings: tuple[ExportWarning, ...] = ()
+    windows: Mapping[str, Window] = field(default_factory=dict)
+    window: Window = ALWAYS
 
 
 Exporter = Callable[[Site], Export]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,13 @@ from pipeline.export import export
 from pipeline.export.pages import write_export
 from pipeline.site import Site, SiteError
 
+TODAY = date(2026, 1, 1)
+
 MakeSite = Callable[..., Site]
 
 
 def run(site: Site, tmp_path: Path) -> dict[str, list[str]]:
-    write_export(export(site), tmp_path / "pages")
+    write_export(export(site, TODAY), tmp_path / "pages")
     done = curate(site, tmp_path / "pages", tmp_path / "sites")
     return {
         key: list(getattr(done, key))
@@ -84,13 +87,15 @@ def test_curated_pages_publish_at_the_same_addresses(make_site: MakeSite, tmp_pa
     site = make_site("jekyll", files)
     run(site, tmp_path)
     curated = make_site("markdown", {}, source=str(tmp_path / "sites" / "example"))
-    told = {(page.url, page.title, page.anchor_style, page.body) for page in export(site).pages}
-    assert {(page.url, page.title, page.anchor_style, page.body) for page in export(curated).pages} == told
+    told = {(page.url, page.title, page.anchor_style, page.body) for page in export(site, TODAY).pages}
+    assert {
+        (page.url, page.title, page.anchor_style, page.body) for page in export(curated, TODAY).pages
+    } == told
 
 
 def test_the_report_says_what_to_change(make_site: MakeSite, tmp_path: Path) -> None:
     site = make_site("markdown", {"a.md": "One"})
-    write_export(export(site), tmp_path / "pages")
+    write_export(export(site, TODAY), tmp_path / "pages")
     text = format_curation(site, curate(site, tmp_path / "pages", tmp_path / "sites"))
     assert "1 written" in text
     assert 'source = "."' in text

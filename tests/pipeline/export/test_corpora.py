@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from benchmarks.urls import described_site, expected_dw_urls, expected_til_urls
 from pipeline.export import export
+
+TODAY = date(2026, 1, 1)
 
 
 def folder(variable: str) -> Path:
@@ -21,12 +24,12 @@ def folder(variable: str) -> Path:
 def test_every_route_of_til_comes_out_exactly_and_nothing_more() -> None:
     corpora = folder("RALPH_CORPORA")
     expected = expected_til_urls(corpora, folder("RALPH_DATA"))
-    exported = export(described_site("til", corpora))
+    exported = export(described_site("til", corpora), TODAY)
     assert {page.path: page.url for page in exported.pages} == expected
     assert [warning for warning in exported.warnings if "no text" not in warning.message] == []
 
 
 def test_every_permalink_of_dw_posts_comes_out_exactly() -> None:
     corpora = folder("RALPH_CORPORA")
-    exported = export(described_site("davidawindham.com", corpora))
+    exported = export(described_site("davidawindham.com", corpora), TODAY)
     assert {page.path: page.url for page in exported.pages} == expected_dw_urls(corpora)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 import pytest
 
 from pipeline.export import export
 from pipeline.site import Instance, Site, SiteError
+
+TODAY = date(2026, 1, 1)
 
 MakeSite = Callable[..., Site]
 
@@ -46,12 +49,12 @@ def make(make_site: MakeSite, files: dict[str, str], **keys: Any) -> Site:
 )
 def test_routes(path: str, front: str, trailing_slash: bool | None, url: str, make_site: MakeSite) -> None:
     site = make(make_site, {path: f"---\n{front}\n---\nText"}, trailing_slash=trailing_slash)
-    assert [page.url for page in export(site).pages] == [f"https://example.org/til/{url}"]
+    assert [page.url for page in export(site, TODAY).pages] == [f"https://example.org/til/{url}"]
 
 
 def test_files_outside_of_the_instances_are_left_out(make_site: MakeSite) -> None:
     files = {"README.md": "x", "src/pages/about.md": "x", "docs/__tests__/a.md": "x", "docs/a.test.md": "x"}
-    assert {e.path: e.reason for e in export(make(make_site, files)).exclusions} == {
+    assert {e.path: e.reason for e in export(make(make_site, files), TODAY).exclusions} == {
         "README.md": "outside the docs and blog folders of site.toml",
         "src/pages/about.md": "outside the docs and blog folders of site.toml",
         "docs/__tests__/a.md": "a test",
@@ -62,7 +65,7 @@ def test_files_outside_of_the_instances_are_left_out(make_site: MakeSite) -> Non
 def test_the_instance_with_the_deepest_folder_owns_a_file(make_site: MakeSite) -> None:
     instances = (Instance("docs", "docs", "docs"), Instance("docs", "docs/api", "reference"))
     site = make(make_site, {"docs/api/a.md": "Text", "docs/b.md": "Text"}, instances=instances)
-    assert [p.url.removeprefix(site.base_url) for p in export(site).pages] == ["reference/a", "docs/b"]
+    assert [p.url.removeprefix(site.base_url) for p in export(site, TODAY).pages] == ["reference/a", "docs/b"]
 
 
 @pytest.mark.parametrize("instances", [(), (Instance("docs", "nowhere", "docs"),)])
@@ -70,11 +73,11 @@ def test_missing_instances_are_an_error_that_names_the_key(
     instances: tuple[Instance, ...], make_site: MakeSite
 ) -> None:
     with pytest.raises(SiteError, match=r"site\.toml: instances: "):
-        export(make(make_site, {}, instances=instances))
+        export(make(make_site, {}, instances=instances), TODAY)
 
 
 def test_mdx_is_stripped_and_heading_ids_stay(make_site: MakeSite) -> None:
     text = "import A from 'a';\n\n# Title\n\n<A label=\"Shown\">\n\n## Part {#custom-id}\n\n</A>\n"
-    page = export(make(make_site, {"docs/a.mdx": text})).pages[0]
+    page = export(make(make_site, {"docs/a.mdx": text}), TODAY).pages[0]
     assert page.title == "Title"
     assert page.body.split() == ["#", "Title", "Shown", "##", "Part", "{#custom-id}"]

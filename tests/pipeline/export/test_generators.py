@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 import pytest
 
 from pipeline.export import export
+from pipeline.export.types import Window
 from pipeline.site import Site, SiteError
+
+TODAY = date(2026, 1, 1)
 
 MakeSite = Callable[..., Site]
 
@@ -44,11 +48,11 @@ def test_hugo_addresses(
     path: str, front: str, options: dict[str, Any], url: str, make_site: MakeSite
 ) -> None:
     site = make_site("hugo", {path: f"---\n{front}\n---\nText"}, options=options)
-    assert [page.url for page in export(site).pages] == [f"https://example.org/{url}"]
+    assert [page.url for page in export(site, TODAY).pages] == [f"https://example.org/{url}"]
 
 
 def hidden(site: Site) -> dict[str, str]:
-    return {exclusion.path: exclusion.reason for exclusion in export(site).exclusions}
+    return {exclusion.path: exclusion.reason for exclusion in export(site, TODAY).exclusions}
 
 
 def test_hugo_hides_what_it_does_not_render(make_site: MakeSite) -> None:
@@ -91,16 +95,96 @@ def test_a_page_can_undo_its_sections_cascade(make_site: MakeSite) -> None:
     assert list(hidden(make_site("hugo", files))) == ["content/s/b.md"]
 
 
-def test_dates_do_not_hide_a_page_but_are_said(make_site: MakeSite) -> None:
-    files = {"content/a.md": "---\nexpiryDate: 2000-01-01\npublishDate: 2999-01-01\n---\nText"}
-    exported = export(make_site("hugo", files))
-    assert len(exported.pages) == 1
-    assert len(exported.warnings) == 2
+@pytest.mark.parametrize(
+    ("front", "reason"),
+    [
+        ("date: 2026-01-01", None),
+        ("date: 2026-01-02", "dated ahead: 2026-01-02"),
+        ("date: 2026-01-02T00:30:00+09:00", "dated ahead: 2026-01-02"),
+        ("Date: Fri, 02 Jan 2026 08:00:00 GMT", "dated ahead: 2026-01-02"),
+        ("date: 2 Jan 2026", "dated ahead: 2026-01-02"),
+        ("publishDate: 2026-01-02\ndate: 2020-01-01", "dated ahead: 2026-01-02"),
+        ("publishdate: 2020-01-01\ndate: 2026-01-02", None),
+        ("pubdate: 2026-01-02", "dated ahead: 2026-01-02"),
+        ("lastmod: 2026-01-02", None),
+        ("expiryDate: 2026-01-01", "expired: 2026-01-01"),
+        ("expiryDate: 2026-01-02", None),
+        ("unpublishdate: 2000-01-01", "expired: 2000-01-01"),
+        ("date: 2026-02-30", None),
+        ("date: [2026-01-02]", None),
+    ],
+)
+def test_hugo_shows_a_page_from_its_publish_date_until_it_expires(
+    front: str, reason: str | None, make_site: MakeSite
+) -> None:
+    site = make_site("hugo", {"content/a.md": f"---\n{front}\n---\nText"})
+    assert hidden(site) == ({"content/a.md": reason} if reason else {})
+
+
+AHEAD = "---\ntitle: A\ndate: 2999-01-01\n---\nText"
+EXPIRED = "---\ntitle: A\nexpiryDate: 2000-01-01\n---\nText"
+CASCADED = "---\ncascade: {date: 2999-01-01}\ndate: 2000-01-01\n---\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "files", "options", "is_shown"),
+    [
+        ("hugo", {"hugo.toml": "buildFuture = true", "content/a.md": AHEAD}, {}, True),
+        ("hugo", {"hugo.toml": "buildfuture = false", "content/a.md": AHEAD}, {}, False),
+        ("hugo", {"hugo.toml": "buildFuture = 'maybe'", "content/a.md": AHEAD}, {}, False),
+        ("hugo", {"content/a.md": AHEAD}, {"future": True}, True),
+        ("hugo", {"config/_default/hugo.yaml": "buildExpired: true", "content/a.md": EXPIRED}, {}, True),
+        ("hugo", {"content/a.md": EXPIRED}, {"future": True}, False),
+        ("hugo", {"hugo.toml": "frontmatter.publishDate = ['x']", "content/a.md": AHEAD}, {}, True),
+        ("hugo", {"hugo.toml": "frontmatter.publishDate = [':default']", "content/a.md": AHEAD}, {}, False),
+        ("hugo", {"content/_index.md": CASCADED, "content/a.md": "Text"}, {}, True),
+        ("jekyll", {"_config.yml": "future: true", "_posts/2999-01-01-a.md": "---\n---\nText"}, {}, True),
+        ("jekyll", {"_config.yml": "future: false", "_posts/2999-01-01-a.md": "---\n---\nText"}, {}, False),
+        ("jekyll", {"_config.yml": "future: false", "_posts/2999-01-01-a.md": AHEAD}, {"future": True}, True),
+        ("jekyll", {"_posts/2999-01-01-a.md": "---\ndate: 2000-01-01\n---\nText"}, {}, True),
+        ("jekyll", {"_posts/2000-01-01-a.md": AHEAD}, {}, False),
+        ("jekyll", {"a.md": AHEAD}, {}, True),
+        ("jekyll", {"_notes/a.md": AHEAD}, {"collections": ["notes"]}, False),
+        ("zola", {"content/a.md": "+++\ndate = 2999-01-01\n+++\nText"}, {}, True),
+    ],
+)
+def test_dates_ahead_and_past_count_as_the_generator_is_configured(
+    kind: str, files: dict[str, str], options: dict[str, Any], is_shown: bool, make_site: MakeSite
+) -> None:
+    assert len(export(make_site(kind, files, options=options), TODAY).pages) == is_shown
+
+
+def test_a_date_that_cannot_be_read_is_said(make_site: MakeSite) -> None:
+    exported = export(make_site("hugo", {"content/a.md": "---\nexpiryDate: soon\n---\nText"}), TODAY)
+    assert [w.message for w in exported.warnings] == [
+        "expiryDate: 'soon' is no date, and holds nothing back; write YYYY-MM-DD"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("today", "first", "end", "n_pages"),
+    [
+        (date(2024, 4, 30), date.min, date(2024, 5, 1), 1),
+        (date(2024, 5, 1), date(2024, 5, 1), date(2024, 6, 1), 2),
+        (date(2024, 5, 31), date(2024, 5, 1), date(2024, 6, 1), 2),
+        (date(2024, 6, 1), date(2024, 6, 1), date.max, 1),
+    ],
+)
+def test_an_export_says_from_when_and_until_when_it_holds(
+    today: date, first: date, end: date, n_pages: int, make_site: MakeSite
+) -> None:
+    files = {
+        "content/a.md": "---\ndate: 2024-05-01\nexpiryDate: 2024-06-01\n---\nText",
+        "content/b.md": "---\ntitle: b\n---\nText",
+        "content/draft.md": "---\ndraft: true\ndate: 2024-05-15\n---\nText",
+    }
+    exported = export(make_site("hugo", files), today)
+    assert (exported.window, len(exported.pages)) == (Window(first, end), n_pages)
 
 
 def test_a_missing_content_folder_is_an_error(make_site: MakeSite) -> None:
     with pytest.raises(SiteError, match=r"options\.content"):
-        export(make_site("hugo", {"a.md": "x"}, options={"content": "nowhere"}))
+        export(make_site("hugo", {"a.md": "x"}, options={"content": "nowhere"}), TODAY)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +201,7 @@ def test_a_missing_content_folder_is_an_error(make_site: MakeSite) -> None:
 )
 def test_zola_addresses(path: str, front: str, url: str, make_site: MakeSite) -> None:
     site = make_site("zola", {path: f"+++\n{front}\n+++\nText"})
-    assert [page.url for page in export(site).pages] == [f"https://example.org/{url}"]
+    assert [page.url for page in export(site, TODAY).pages] == [f"https://example.org/{url}"]
 
 
 def test_zola_hides_unrendered_sections_and_what_lies_below_drafts(make_site: MakeSite) -> None:
@@ -168,7 +252,7 @@ def test_jekyll_addresses(
     path: str, front: str, options: dict[str, Any], url: str, make_site: MakeSite
 ) -> None:
     site = make_site("jekyll", {path: f"---\n{front}\n---\nText"}, options=options)
-    assert [page.url for page in export(site).pages] == [f"https://example.org/{url}"]
+    assert [page.url for page in export(site, TODAY).pages] == [f"https://example.org/{url}"]
 
 
 def test_jekyll_reads_its_config(make_site: MakeSite) -> None:
@@ -181,7 +265,7 @@ def test_jekyll_reads_its_config(make_site: MakeSite) -> None:
         "_posts/undated.md": "---\ntitle: x\n---\nsecret",
         "README.md": "no page",
     }
-    exported = export(make_site("jekyll", files))
+    exported = export(make_site("jekyll", files), TODAY)
     assert [page.url for page in exported.pages] == ["https://example.org/a/"]
     assert {e.path: e.reason for e in exported.exclusions} == {
         "README.md": "no front matter: Jekyll copies it as it is",
@@ -219,7 +303,7 @@ def test_what_the_sites_configuration_hides_is_left_out(
 ) -> None:
     shown = "_posts/2024-05-01-a.md" if kind == "jekyll" else "content/shown/b.md"
     files = {**config, secret: "---\ntitle: x\n---\nsecret", shown: "---\ntitle: y\n---\nText"}
-    exported = export(make_site(kind, files))
+    exported = export(make_site(kind, files), TODAY)
     assert [page.path for page in exported.pages] == [shown]
     assert [exclusion.path for exclusion in exported.exclusions] == [secret]
 
@@ -231,7 +315,7 @@ def test_defaults_of_jekyll_give_addresses_that_a_page_can_change(make_site: Mak
         "_posts/2024-05-01-a.md": "---\n---\nText",
         "_posts/2024-05-01-b.md": "---\npermalink: /mine/\n---\nText",
     }
-    urls = [page.url for page in export(make_site("jekyll", files)).pages]
+    urls = [page.url for page in export(make_site("jekyll", files), TODAY).pages]
     assert urls == ["https://example.org/blog/a/", "https://example.org/mine/"]
 
 
@@ -248,10 +332,12 @@ def test_a_configuration_that_cannot_be_read_is_an_error(
     kind: str, name: str, text: str, make_site: MakeSite
 ) -> None:
     with pytest.raises(SiteError):
-        export(make_site(kind, {name: text, "content/a.md": "---\n---\nText"}))
+        export(make_site(kind, {name: text, "content/a.md": "---\n---\nText"}), TODAY)
 
 
 def test_settings_of_other_types_than_jekyll_knows_are_passed_over(make_site: MakeSite) -> None:
     config = "defaults: [a, {scope: b, values: c}]\nexclude: d\ncollections: 3\npermalink: [e]\n"
     files = {"_config.yml": config, "a.md": "---\ncategories: 5\n---\nText"}
-    assert [page.url for page in export(make_site("jekyll", files)).pages] == ["https://example.org/a.html"]
+    assert [page.url for page in export(make_site("jekyll", files), TODAY).pages] == [
+        "https://example.org/a.html"
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from pipeline.export import export
 from pipeline.export.html_text import decode_html, html_to_markdown, main_markdown
 from pipeline.site import Site, SiteError
+
+TODAY = date(2026, 1, 1)
 
 MakeSite = Callable[..., Site]
 PAGE = Path(__file__).parents[2] / "data" / "sites" / "page.html"
@@ -71,7 +74,7 @@ def test_the_main_part_of_a_page_is_kept_whole_and_its_furniture_goes() -> None:
 
 
 def test_title_description_and_canonical_address_are_taken_from_the_page(make_site: MakeSite) -> None:
-    page = export(make_site("html", {"nginx.html": PAGE.read_bytes()})).pages[0]
+    page = export(make_site("html", {"nginx.html": PAGE.read_bytes()}), TODAY).pages[0]
     assert page.title == "Setting up nginx"
     assert page.description == "How nginx is set up."
     assert page.url == "https://example.org/guides/nginx/"
@@ -89,7 +92,7 @@ def test_title_description_and_canonical_address_are_taken_from_the_page(make_si
 )
 def test_the_address_of_a_file(path: str, trailing_slash: bool | None, url: str, make_site: MakeSite) -> None:
     site = make_site("html", {path: html("<p>Text</p>")}, trailing_slash=trailing_slash)
-    assert [page.url for page in export(site).pages] == [url]
+    assert [page.url for page in export(site, TODAY).pages] == [url]
 
 
 def test_noindex_redirects_and_empty_pages_are_left_out(make_site: MakeSite) -> None:
@@ -98,7 +101,7 @@ def test_noindex_redirects_and_empty_pages_are_left_out(make_site: MakeSite) -> 
         "b.html": html("", '<meta http-equiv="Refresh" content="0; url=/a.html">'),
         "c.html": "",
     }
-    assert {e.path: e.reason for e in export(make_site("html", files)).exclusions} == {
+    assert {e.path: e.reason for e in export(make_site("html", files), TODAY).exclusions} == {
         "a.html": "noindex",
         "b.html": "a redirect",
         "c.html": "empty",
@@ -108,7 +111,7 @@ def test_noindex_redirects_and_empty_pages_are_left_out(make_site: MakeSite) -> 
 def test_copies_of_a_canonical_page_are_one_page(make_site: MakeSite) -> None:
     link = '<link rel="canonical" href="https://example.org/a.html">'
     files = {"a.html": html("<p>Text</p>", link), "print/a.html": html("<p>Text</p>", link)}
-    exported = export(make_site("html", files))
+    exported = export(make_site("html", files), TODAY)
     assert [page.path for page in exported.pages] == ["a.html"]
     assert [e.reason for e in exported.exclusions] == ["its canonical page is https://example.org/a.html"]
 
@@ -116,7 +119,7 @@ def test_copies_of_a_canonical_page_are_one_page(make_site: MakeSite) -> None:
 def test_two_pages_that_claim_one_address_are_an_error(make_site: MakeSite) -> None:
     link = '<link rel="canonical" href="https://example.org/c.html">'
     with pytest.raises(SiteError, match=r"a\.html and b\.html have one URL"):
-        export(make_site("html", {"a.html": html("<p>A</p>", link), "b.html": html("<p>B</p>", link)}))
+        export(make_site("html", {"a.html": html("<p>A</p>", link), "b.html": html("<p>B</p>", link)}), TODAY)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +159,7 @@ def test_every_way_to_say_noindex_leaves_a_page_out(meta: str, make_site: MakeSi
     site = make_site(
         "html", {"a.html": f"<html><head>{meta}<title>A</title></head><body>secret</body></html>"}
     )
-    assert export(site).pages == ()
+    assert export(site, TODAY).pages == ()
 
 
 def test_a_page_is_called_after_the_heading_of_its_main_part_where_the_site_has_one_too(
@@ -166,18 +169,18 @@ def test_a_page_is_called_after_the_heading_of_its_main_part_where_the_site_has_
         "<title>Glazes | Pottery</title><header><h1>Pottery</h1></header>"
         "<main><h1>Glazes</h1><p>Celadon is fired at 1280 degrees.</p></main>"
     )
-    (page,) = export(make_site("html", {"glazes.html": html})).pages
+    (page,) = export(make_site("html", {"glazes.html": html}), TODAY).pages
     assert page.title == "Glazes"
 
 
 def test_the_page_that_stands_for_missing_ones_is_no_page(make_site: MakeSite) -> None:
-    exported = export(make_site("html", {"404.html": "<p>Nothing here</p>"}))
+    exported = export(make_site("html", {"404.html": "<p>Nothing here</p>"}), TODAY)
     assert [(each.path, each.reason) for each in exported.exclusions] == [("404.html", "an error page")]
 
 
 def test_partials_are_no_pages(make_site: MakeSite) -> None:
     files = dict.fromkeys(["_part.html", "_parts/a.html", "b.html"], "<title>A</title><p>Text</p>")
-    assert [page.path for page in export(make_site("html", files)).pages] == ["b.html"]
+    assert [page.path for page in export(make_site("html", files), TODAY).pages] == ["b.html"]
 
 
 @pytest.mark.parametrize("tags", [("div",), ("ul", "li"), ("b",), ("blockquote",)])

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 import pytest
 
 from pipeline.export import export
 from pipeline.site import Site
+
+TODAY = date(2026, 1, 1)
 
 MakeSite = Callable[..., Site]
 
@@ -36,14 +39,17 @@ def test_the_address_of_a_page(
     path: str, front: str, keys: dict[str, Any], url: str, make_site: MakeSite
 ) -> None:
     text = f"---\n{front}\n---\nText" if front else "Text"
-    assert [page.url for page in export(make_site("markdown", {path: text}, **keys)).pages] == [url]
+    assert [page.url for page in export(make_site("markdown", {path: text}, **keys), TODAY).pages] == [url]
 
 
 def test_a_readme_beside_an_index_keeps_its_name(make_site: MakeSite) -> None:
-    exported = export(make_site("markdown", {"index.md": "Text", "README.md": "Text"}))
+    exported = export(make_site("markdown", {"index.md": "Text", "README.md": "Text"}), TODAY)
     assert [page.url for page in exported.pages] == ["https://example.org/README", "https://example.org/"]
 
 
 def test_the_body_stays_as_it_is_written(make_site: MakeSite) -> None:
     body = "# Title {#custom}\r\n\r\n<b>raw</b> &amp; **bold**  \r\n---\r\n| a | b |"
-    assert export(make_site("markdown", {"a.md": f"---\r\ntitle: A\r\n---\r\n{body}"})).pages[0].body == body
+    assert (
+        export(make_site("markdown", {"a.md": f"---\r\ntitle: A\r\n---\r\n{body}"}), TODAY).pages[0].body
+        == body
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from datetime import date
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -13,6 +14,8 @@ import pytest
 from pipeline.export import export
 from pipeline.export.web import fetch
 from pipeline.site import Site, SiteError
+
+TODAY = date(2026, 1, 1)
 
 HTML = "text/html; charset=iso-8859-1"
 PAGE = "<title>Café</title><main><h1>Café</h1><p>Words about the café and its tea.</p></main>".encode(
@@ -65,7 +68,7 @@ def site(url: str, tmp_path: Path) -> Site:
 
 @pytest.mark.parametrize("path", ["/page", "/moved", "/café"])
 def test_a_live_page_is_one_page(path: str, server: str, tmp_path: Path) -> None:
-    exported = export(site(server + path, tmp_path))
+    exported = export(site(server + path, tmp_path), TODAY)
     assert [(page.title, page.body) for page in exported.pages] == [
         ("Café", "# Café\n\nWords about the café and its tea.\n")
     ]
@@ -73,18 +76,18 @@ def test_a_live_page_is_one_page(path: str, server: str, tmp_path: Path) -> None
 
 
 def test_the_address_after_redirects_is_cited(server: str, tmp_path: Path) -> None:
-    page = export(site(f"{server}/moved#part", tmp_path)).pages[0]
+    page = export(site(f"{server}/moved#part", tmp_path), TODAY).pages[0]
     assert (page.url, page.path) == (f"{server}/page", "127.0.0.1/page")
 
 
 def test_a_markdown_answer_is_read_as_markdown(server: str, tmp_path: Path) -> None:
-    page = export(site(f"{server}/text.md", tmp_path)).pages[0]
+    page = export(site(f"{server}/text.md", tmp_path), TODAY).pages[0]
     assert (page.title, page.body) == ("Notes", "# Heading\n")
 
 
 @pytest.mark.parametrize(("path", "reason"), [("/hidden", "noindex"), ("/draft.md", "draft")])
 def test_private_answers_are_left_out(path: str, reason: str, server: str, tmp_path: Path) -> None:
-    exported = export(site(server + path, tmp_path))
+    exported = export(site(server + path, tmp_path), TODAY)
     assert [e.reason for e in exported.exclusions] == [reason]
     assert exported.pages == ()
 
@@ -101,7 +104,7 @@ def test_private_answers_are_left_out(path: str, reason: str, server: str, tmp_p
 )
 def test_what_is_no_page_is_an_error(path: str, message: str, server: str, tmp_path: Path) -> None:
     with pytest.raises(SiteError, match=message):
-        export(site(server + path, tmp_path))
+        export(site(server + path, tmp_path), TODAY)
 
 
 def test_a_page_that_is_too_large_is_an_error(server: str) -> None:
