@@ -40,6 +40,7 @@ from pipeline.seal import read_current, seal
 from pipeline.settings import BuildSettings
 from pipeline.site import Site
 from pipeline.sources import HUB
+from pipeline.tokens import token_counter
 from pipeline.vector_cache import open_cache
 
 T = TypeVar("T")
@@ -103,7 +104,7 @@ def chunk_site(settings: BuildSettings, name: str) -> None:
     pages = read_pages(layout.pages(name).parent, name)
     path = layout.chunks(name)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_chunks(chunk_pages(pages, encoder.count_tokens, encoder.spec.max_tokens), path)
+    write_chunks(chunk_pages(pages, token_counter(encoder), encoder.spec.max_tokens), path)
 
 
 def embed(settings: BuildSettings) -> None:

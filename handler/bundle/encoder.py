@@ -12,6 +12,8 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
+from tokenizers.normalizers import BertNormalizer
+from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from handler.bundle.layout import MODEL, TOKENIZER
 from handler.bundle.typed import typed
@@ -82,6 +84,20 @@ class Encoder:
         tokenizer.no_truncation()
         tokenizer.no_padding()
         return cls(session, tokenizer, spec)
+
+    @property
+    def goes_word_by_word(self) -> bool:
+        """Whether a text's tokens are those of its words and marks, one after the other, as BERT's are."""
+        return (
+            isinstance(self._tokenizer.normalizer, BertNormalizer)
+            and isinstance(self._tokenizer.pre_tokenizer, BertPreTokenizer)
+            and self.spec.passage_prefix[-1:] in ("", " ")
+        )
+
+    @property
+    def special_tokens(self) -> list[str]:
+        """What the tokenizer takes whole where it stands in a text, such as `[MASK]`."""
+        return [token.content for token in self._tokenizer.get_added_tokens_decoder().values()]
 
     def embed_query(self, text: str) -> Vector:
         """(dim,) float32, unit: a question's vector. What is over the token limit is cut off."""
