@@ -14,6 +14,7 @@ from dataclasses import asdict
 from typing import Any
 
 from doit.exceptions import TaskFailed
+from doit.task import clean_targets
 from doit.tools import config_changed, run_once
 
 from handler.bundle.sums import is_whole
@@ -124,7 +125,7 @@ def task_gather() -> dict[str, Any]:
                 }
             )
         ],
-        "clean": True,
+        "clean": [clean_targets, stage("remove_forgotten", GRAPH)],
     }
 
 

@@ -75,11 +75,16 @@ def chunk_pages(
 def write_chunks(chunks: Iterable[Chunk], path: Path) -> None:
     """Chunks as JSON lines, by path and ordinal: the same chunks make the same bytes."""
     ordered = sorted(chunks, key=lambda chunk: (chunk.path, chunk.url, chunk.ordinal))
-    partial = path.with_name(path.name + ".partial")
+    partial = unfinished(path)
     with partial.open("w", encoding="utf-8", newline="\n") as file:
         for chunk in ordered:
             file.write(json.dumps(asdict(chunk), ensure_ascii=False) + "\n")
     partial.replace(path)
+
+
+def unfinished(path: Path) -> Path:
+    """Where chunks stand until all of them are written; what an interrupt leaves behind."""
+    return path.with_name(path.name + ".partial")
 
 
 def read_chunks(path: Path) -> list[Chunk]:

@@ -17,9 +17,14 @@ class Layout:
 
     root: Path
 
+    @property
+    def pages_folder(self) -> Path:
+        """The exported pages of all sites."""
+        return self.root / "pages"
+
     def pages(self, site: str) -> Path:
         """The list of a site's exported pages; the pages themselves stand in the folder beside it."""
-        return self.root / "pages" / f"{site}.json"
+        return self.pages_folder / f"{site}.json"
 
     def chunks(self, site: str) -> Path:
         """A site's chunks, one JSON object a line."""

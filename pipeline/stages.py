@@ -23,12 +23,12 @@ from handler.bundle.reader import Index
 from handler.bundle.types import Chunk
 from handler.bundle.verify import verify
 from pipeline.calibrate import calibrate
-from pipeline.chunk import MAX_CHARS, OVERLAP_CHARS, chunk_pages, read_chunks, write_chunks
+from pipeline.chunk import MAX_CHARS, OVERLAP_CHARS, chunk_pages, read_chunks, unfinished, write_chunks
 from pipeline.curate import curate, format_curation
 from pipeline.embed import embed_chunks, write_vectors
 from pipeline.evaluate import evaluate, format_evaluation, misplaced, read_evaluation, write_evaluation
 from pipeline.export import export
-from pipeline.export.pages import format_report, read_pages, read_report, write_export
+from pipeline.export.pages import exported_sites, format_report, read_pages, read_report, write_export
 from pipeline.gather import ExportedSite, gather, read_gathered, write_gathered
 from pipeline.graph import Graph
 from pipeline.index import write_index
@@ -82,6 +82,7 @@ def gather_sites(settings: BuildSettings, graph: Graph) -> None:
         pages = read_report(layout.pages(name)).pages
         exported.append(ExportedSite(name, site.collection, tuple((page.url, page.path) for page in pages)))
     sites = gather(exported, graph.collections, read_current(settings.build), settings.accept_shrink)
+    remove_forgotten(settings, graph)
     write_gathered(sites, layout.gathered)
 
 
@@ -186,6 +187,17 @@ def remove_pages(settings: BuildSettings, name: str) -> None:
     report = Layout(settings.build).pages(name)
     shutil.rmtree(report.with_suffix(""), ignore_errors=True)
     report.unlink(missing_ok=True)
+
+
+def remove_forgotten(settings: BuildSettings, graph: Graph) -> None:
+    """Removes the pages and chunks of sites that sites/ no longer has; those of skipped sites stay."""
+    layout = Layout(settings.build)
+    for name in exported_sites(layout.pages_folder, known={*graph.sites, *(s.name for s in graph.missing)}):
+        print(f"  {name}: not in {settings.sites} any more; its pages and chunks are removed")
+        chunks = layout.chunks(name)
+        for path in (chunks, unfinished(chunks)):
+            path.unlink(missing_ok=True)
+        remove_pages(settings, name)  # and with them, last, what tells that they are the build's own
 
 
 def remove_vectors(settings: BuildSettings) -> None:

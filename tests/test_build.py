@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -176,6 +177,20 @@ def test_a_page_that_becomes_a_draft_leaves_the_bundle(edited: Workshop) -> None
     (edited.pages / "pond.md").write_text(f"---\ndraft: true\n---\n{PAGES['pond.md']}")
     edited.run("build")
     assert b"Barley straw" not in edited.bundle["rag.db"]
+
+
+def test_a_site_that_is_taken_out_leaves_the_build_folder(edited: Workshop) -> None:
+    site = edited.sites / "cellar"
+    (site / "pages").mkdir(parents=True)
+    (site / "site.toml").write_text(SITE.format("garden").replace("example.org/garden", "example.org/cellar"))
+    (site / "pages" / "index.md").write_text("# The cellar\n\nWine is kept in the dark.\n")
+    edited.run("build")
+    assert {path.name for path in edited.build.glob("*/cellar*")} == {"cellar", "cellar.json", "cellar.jsonl"}
+    shutil.rmtree(site)
+    assert edited.doit("build").returncode != 0  # it is to be named first, and nothing is removed before
+    assert list(edited.build.glob("*/cellar*"))
+    assert "cellar: not in" in edited.run("build", RALPH_ACCEPT_SHRINK="cellar")
+    assert list(edited.build.glob("*/cellar*")) == []
 
 
 def test_a_site_that_lost_half_of_its_pages_stops_the_build_until_it_is_named(edited: Workshop) -> None:

@@ -7,6 +7,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 
@@ -95,6 +96,21 @@ def read_report(path: Path) -> Report:
         raise SiteError(f"{path}: not found; run `doit export:{path.stem}` first") from None
     except (ValueError, KeyError, TypeError) as error:
         raise SiteError(f"{path}: damaged ({error}); delete it, then `doit export:{path.stem}`") from None
+
+
+def exported_sites(pages_dir: Path, known: AbstractSet[str] = frozenset()) -> list[str]:
+    """The sites, beside the known ones, whose exports are in the folder: those that a report there is of."""
+    others = (path for path in sorted(pages_dir.glob("*.json")) if path.stem not in known)
+    return [path.stem for path in others if _is_report_of(path, path.stem)]
+
+
+def _is_report_of(path: Path, site_name: str) -> bool:
+    """Whether it is a report of this or an earlier version, rather than a file of somebody else's."""
+    try:
+        table = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(table, dict) and table.get("site") == site_name and "n_pages_in" in table
 
 
 def make_report(export: Export) -> Report:
