@@ -5,16 +5,17 @@ from __future__ import annotations
 import dataclasses
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import date
 from typing import Any
 
 from pipeline import urls
 from pipeline.export.dates import parse_date
 from pipeline.export.generator import is_below, read_config
+from pipeline.export.html_text import html_title, html_to_markdown, is_noindex, main_markdown, parse_html
 from pipeline.export.markdown import partial_reason, written_url
 from pipeline.export.shortcodes import strip_liquid
-from pipeline.export.tree import Draft, Rules, publish, read_tree
+from pipeline.export.tree import MARKDOWN, Draft, Rules, publish, read_tree
 from pipeline.export.types import ALWAYS, Export, Window
 from pipeline.frontmatter import Meta, is_false, text_value
 from pipeline.site import Site
@@ -28,6 +29,9 @@ _STYLES = {
 }
 # What is read of _config.yml.
 _CONFIG = ("permalink", "collections", "exclude", "defaults", "future")
+_HTML = (".html", ".htm")
+# jekyllrb.com/docs/configuration/options, "Exclude": these always.
+_EXCLUDED = ["vendor/bundle", "vendor/cache", "vendor/gems", "vendor/ruby", "gemfiles"]
 _POST = re.compile(r"(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})-(?P<name>.+)")
 
 
@@ -36,7 +40,7 @@ def export_jekyll(site: Site) -> Export:
 
     options in site.toml win over _config.yml: `permalink`, a style or a pattern, `collections`, for each a
     table with `permalink` and `output`, `exclude`, `defaults`, and `future`, whether posts dated ahead are
-    shown.
+    shown. Pages and posts in HTML are those with front matter, their layouts left away.
     """
     config = {**_read_config(site), **site.options}
     collections = _collections(config)
@@ -58,7 +62,10 @@ def export_jekyll(site: Site) -> Export:
             return "no front matter: Jekyll copies it as it is"
         if "_posts" in draft.path.split("/") and not _POST.fullmatch(_stem(draft.path)):
             return "a post whose name has no date: Jekyll passes it over"
-        return None
+        if _is_html(draft.path) and not re.search(r"\w", draft.front.body):
+            return "a template: no text of its own"
+        # Servers show it in place of pages that are not there; it is no page itself.
+        return "an error page" if draft.path == "404.html" else None
 
     def window(draft: Draft) -> Window:
         """The days on which Jekyll shows a page: posts and documents of collections from their date on."""
@@ -72,11 +79,10 @@ def export_jekyll(site: Site) -> Export:
         anchor_style="kramdown",
         url=lambda draft: _url(site, draft, config, collections),
         hidden=hidden,
-        body=strip_liquid,
         window=window,
     )
-    tree = read_tree(site)
-    drafts = tuple(_with_defaults(draft, config) for draft in tree.drafts)
+    tree = read_tree(site, (*MARKDOWN, *_HTML), is_page=lambda path: _may_be_page(path, collections))
+    drafts = tuple(_with_defaults(_as_markdown(draft), config) for draft in tree.drafts)
     return publish(site, dataclasses.replace(tree, drafts=drafts), rules)
 
 
@@ -88,6 +94,36 @@ def _read_config(site: Site) -> Mapping[str, Any]:
 def _date(draft: Draft) -> date | None:
     """The day of a document: its front matter's date, else, of a post, its name's."""
     return parse_date(draft.front.meta.get("date")) or parse_date(_stem(draft.path))
+
+
+def _may_be_page(path: str, collections: Collection[str]) -> bool:
+    """Whether a file is worth a look. Gems, layouts, includes and what Jekyll built (`_site`) are not."""
+    if is_below(path, _EXCLUDED):
+        return False
+    with_pages = {"_posts", "_drafts", "_pages", *(f"_{name}" for name in collections)}
+    folders = path.split("/")[:-1]
+    return not _is_html(path) or all(name[0] != "_" or name in with_pages for name in folders)
+
+
+def _is_html(path: str) -> bool:
+    return path.lower().endswith(_HTML)
+
+
+def _as_markdown(draft: Draft) -> Draft:
+    """The draft without Liquid's tags, HTML as markdown; what the HTML says of itself is front matter."""
+    meta, body = draft.front.meta, draft.front.body
+    if not _is_html(draft.path):
+        return dataclasses.replace(draft, front=dataclasses.replace(draft.front, body=strip_liquid(body)))
+    text = strip_liquid(body, is_html=True)
+    soup = parse_html(text)
+    meta = {"anchor_style": "none", **meta}  # kramdown does not see it: no heading has an id but its own
+    if is_noindex(soup):
+        meta["noindex"] = "true"
+    if title := html_title(soup):
+        meta.setdefault("title", title)
+    # A page without a layout brings its own navigation.
+    markdown = main_markdown(text) if re.search(r"<body\b", text, re.I) else html_to_markdown(text)
+    return dataclasses.replace(draft, front=dataclasses.replace(draft.front, meta=meta, body=markdown))
 
 
 def _with_defaults(draft: Draft, config: Mapping[str, Any]) -> Draft:

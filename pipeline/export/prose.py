@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 Span = tuple[int, int]
@@ -30,10 +30,19 @@ def drop_comments(text: str) -> str:
     return rewrite(text, _COMMENT, lambda _, match: ("", match.end()), end)
 
 
-def rewrite(text: str, pattern: re.Pattern[str], replace: Replace, end: int | None = None) -> str:
-    """The text with each match of pattern that starts outside of code replaced, as far as `end`."""
+def rewrite(
+    text: str,
+    pattern: re.Pattern[str],
+    replace: Replace,
+    end: int | None = None,
+    spans: Sequence[Span] | None = None,
+) -> str:
+    """The text with each match of pattern that starts outside of code replaced, as far as `end`.
+
+    `spans` are what is code, by default markdown's.
+    """
     end = len(text) if end is None else end
-    spans = code_spans(text)
+    spans = code_spans(text) if spans is None else spans
     parts: list[str] = []
     done = position = i = 0
     while match := pattern.search(text, position, end):

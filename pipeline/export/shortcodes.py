@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Mapping
 
@@ -75,24 +76,29 @@ def strip_hugo(text: str) -> str:
     return _HUGO_ESCAPED.sub(r"\1\2\3", rewrite(text, _HUGO, replacement))
 
 
-def strip_liquid(text: str) -> str:
-    """A Jekyll or Zola text without its template tags; `highlight` becomes a fenced block."""
+def strip_liquid(text: str, is_html: bool = False) -> str:
+    """A Jekyll or Zola text without its template tags; `highlight` becomes a block of code.
+
+    In markdown, tags in code stay; HTML has no such code, and its indent means nothing.
+    """
     if "{%" not in text and "{{" not in text:
         return text
     pairs = _Pairs(text, _LIQUID_CLOSING)
 
     def replacement(_: str, match: re.Match[str]) -> tuple[str, int]:
         if closing := pairs.close(match):
-            return _liquid_pair(match, text[match.end() : closing.start()]), closing.end()
+            return _liquid_pair(match, text[match.end() : closing.start()], is_html), closing.end()
         return "" if match[0].startswith("{#") else _seen_arguments(match[0]), match.end()
 
-    return rewrite(text, _LIQUID, replacement)
+    return rewrite(text, _LIQUID, replacement, spans=() if is_html else None)
 
 
-def _liquid_pair(opening: re.Match[str], inner: str) -> str:
-    if opening["language"]:
+def _liquid_pair(opening: re.Match[str], inner: str, is_html: bool) -> str:
+    if language := opening["language"]:
         code = inner.removeprefix("\n").removesuffix("\n")
-        return f"```{opening['language']}\n{code}\n```"
+        if is_html:
+            return f'<pre><code class="language-{language}">{html.escape(code)}</code></pre>'
+        return f"```{language}\n{code}\n```"
     return inner if opening["paired"] == "raw" else ""
 
 

@@ -68,13 +68,16 @@ class Rules:
     window: Callable[[Draft], Window] = lambda _: ALWAYS
 
 
-def read_tree(site: Site, suffixes: Sequence[str] = MARKDOWN) -> Tree:
-    """The markdown files below a site's source, each read once."""
+def read_tree(
+    site: Site, suffixes: Sequence[str] = MARKDOWN, is_page: Callable[[str], bool] = lambda _: True
+) -> Tree:
+    """The markdown files below a site's source, each read once; those whose path `is_page` denies, never."""
     exclusions: list[Exclusion] = []
     warnings: list[ExportWarning] = []
     drafts = []
     for path, location in find_files(site, suffixes, exclusions):
-        drafts.append(read_draft(path, read_bytes(location), warnings))
+        if is_page(path):
+            drafts.append(read_draft(path, read_bytes(location), warnings))
     return Tree(tuple(drafts), tuple(exclusions), tuple(warnings))
 
 

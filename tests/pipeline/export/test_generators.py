@@ -275,6 +275,70 @@ def test_jekyll_reads_its_config(make_site: MakeSite) -> None:
     }
 
 
+JEKYLL_HTML = """---
+layout: page
+---
+<h1>About</h1>
+<div>
+
+    {% if site.x %}<p>We grow <b>herbs</b>. <a href="{{ "/seeds" | relative_url }}">Seeds</a></p>{% endif %}
+    <h2 id="where">Where</h2>
+{% highlight ruby %}
+puts 1 < 2
+{% endhighlight %}
+    <!-- secret --> {% comment %}secret{% endcomment %}
+</div>
+"""
+
+
+def test_pages_and_posts_of_jekyll_in_html_become_markdown(make_site: MakeSite) -> None:
+    names = {
+        "about.html": "about.html",
+        "_posts/2024-05-01-a.html": "2024/05/01/a.html",
+        "_notes/B.HTM": "notes/B.html",
+    }
+    site = make_site("jekyll", dict.fromkeys(names, JEKYLL_HTML), options={"collections": ["notes"]})
+    exported = export(site, TODAY)
+    assert {page.path: page.url.removeprefix(site.base_url) for page in exported.pages} == names
+    for page in exported.pages:
+        assert (page.title, page.anchor_style) == ("About", "none")
+        assert page.body == (
+            "# About\n\nWe grow **herbs**. Seeds\n\n## Where {#where}\n\n```ruby\nputs 1 < 2\n```\n"
+        )
+
+
+def test_html_that_is_no_page_of_jekyll_is_listed_and_templates_are_passed_over(make_site: MakeSite) -> None:
+    front, words = "---\ntitle: x\n---\n", "<p>secret</p>"
+    files = {
+        "static.html": words,
+        "index.html": front + "{% for post in site.posts %}<h2>{{ post.title }}</h2>{% endfor %}",
+        "noindex.html": front
+        + '<html><head><meta name="robots" content="noindex"></head><body>secret</body>',
+        "_posts/2999-01-01-a.html": front + words,
+        "_drafts/a.html": front + words,
+        "unpublished.html": "---\npublished: false\n---\n" + words,
+        "404.html": front + words,
+        "_layouts/page.html": front + words,
+        "_site/index.html": words,
+        "vendor/bundle/gems/a.md": front + words,
+    }
+    assert hidden(make_site("jekyll", files)) == {
+        "static.html": "no front matter: Jekyll copies it as it is",
+        "index.html": "a template: no text of its own",
+        "noindex.html": "noindex",
+        "_posts/2999-01-01-a.html": "dated ahead: 2999-01-01",
+        "_drafts/a.html": "draft",
+        "unpublished.html": "published: false",
+        "404.html": "an error page",
+    }
+
+
+def test_a_page_of_jekyll_without_layout_leaves_its_navigation_out(make_site: MakeSite) -> None:
+    text = "<head><title>A</title></head><body><nav>Menu</nav><main><p>Text</p></main></body>"
+    (page,) = export(make_site("jekyll", {"a.html": f"---\n---\n{text}"}), TODAY).pages
+    assert (page.title, page.body) == ("A", "Text\n")
+
+
 @pytest.mark.parametrize(
     ("kind", "config", "secret"),
     [

@@ -47,6 +47,23 @@ def test_liquid_tags(text: str, stripped: str) -> None:
 @pytest.mark.parametrize(
     ("text", "stripped"),
     [
+        ("<div>\n\n    {% if x %}<p>shown</p>{% endif %}", "<div>\n\n    <p>shown</p>"),
+        ('<a href="{{ "/a" | relative_url }}">A</a>', '<a href="">A</a>'),
+        ("<code>`{% raw %}{{ shown }}{% endraw %}`</code>", "<code>`{{ shown }}`</code>"),
+        (
+            "{% highlight html %}\n<p>\n{% endhighlight %}",
+            '<pre><code class="language-html">&lt;p&gt;</code></pre>',
+        ),
+        ("a{% comment %}hidden{% endcomment %}", "a"),
+    ],
+)
+def test_liquid_tags_in_html(text: str, stripped: str) -> None:
+    assert strip_liquid(text, is_html=True) == stripped
+
+
+@pytest.mark.parametrize(
+    ("text", "stripped"),
+    [
         ('[caption id="x" width="3"]<img> A cat[/caption]', "<img> A cat"),
         ("[gallery]", ""),
         ("[embed]https://example.org/[/embed]", "https://example.org/"),
