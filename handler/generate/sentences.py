@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
@@ -13,14 +14,17 @@ _SENTENCE_END = re.compile(
     r"[.!?…][\"'”’)\]*_]*\s+(?=[^\sa-z])|[。！？](?=.)",
     re.DOTALL,
 )
-_FENCE = re.compile(r"\s*(?:>\s*)*(`{3,}|~{3,})")
+_FENCE = re.compile(r"\s*(?:>\s*)*(`{3,}(?!.*`)|~{3,})")
 _HEADING = re.compile(r"\s{0,3}#{1,6}(?:\s|$)")
 _UNDERLINE = re.compile(r"\s{0,3}(?:=+|-+)\s*$")
 _TABLE_ROW = re.compile(r"\s*\|.*\|\s*$")
 _TABLE_RULE = re.compile(r"[\s|:-]+$")
-_ITEM = re.compile(r"\s*(?:>\s*)*(?:[-*+]|\d{1,9}[.)])\s+(?:\[[ xX]\]\s+)?")
+_ITEM = re.compile(r"(\s*(?:>\s*)*(?:[-*+]|\d{1,9}[.)])\s+)(?:\[[ xX]\]\s+)?")
+_ITEM_OR_TAG = re.compile(rf"{_ITEM.pattern}|\s*</?[a-zA-Z]")
 _WORD = re.compile(r"\w")
 
+# From this indent on a line that opens a block is code (CommonMark 0.31, section 4.4).
+_CODE_INDENT = 4
 # Longer code is a listing, not an answer: its lines are offered one by one.
 MAX_CODE_CHARS = 600
 
@@ -28,7 +32,7 @@ _Kind = Literal["prose", "row", "code"]
 
 
 class Span(NamedTuple):
-    """Where a quotable part stands in a chunk's markdown. Code stands between fences and is no markdown."""
+    """Where a quotable part stands in a chunk's markdown. Code, fenced or indented, is no markdown."""
 
     start: int
     end: int
@@ -51,10 +55,11 @@ def quotable_spans(text: str) -> list[Span]:
 
 
 def as_markdown(text: str, span: Span) -> str:
-    """A part as markdown that stands on its own: code gets a fence again, longer than any inside."""
+    """A part as markdown that stands on its own: code gets a fence, longer than any inside, and no indent."""
     part = text[span.start : span.end]
     if not span.is_code:
         return part
+    part = textwrap.dedent(part)
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", part)), default=0))
     return f"{fence}\n{part}\n{fence}"
 
@@ -63,14 +68,24 @@ def _blocks(text: str) -> Iterator[tuple[int, int, _Kind]]:
     """(start, end, kind) of paragraphs and list items, table rows and code blocks, trimmed."""
     start: int | None = None  # of the paragraph or item that is open
     fence, fence_start = "", 0
+    code_start: int | None = None  # of the indented code that is open
+    is_first = True  # no line with anything on it was before
+    items: list[int] = []  # the columns at which the text of the open list items begins
     offset = 0
     for line in text.splitlines(keepends=True):
         end = offset + len(line)
         mark = _FENCE.match(line)
+        is_indented = not fence and start is None and _is_code(line, items, is_first)
+        is_first = is_first and not line.strip()
+        if code_start is not None and line.strip() and not is_indented:
+            yield from _code(text, code_start, offset)
+            code_start = None
         if fence:
             if mark and mark[1].startswith(fence) and not line[mark.end() :].strip("`~ \n"):
                 yield from _code(text, fence_start, offset)
                 fence = ""
+        elif is_indented:
+            code_start = offset if code_start is None else code_start
         elif _UNDERLINE.match(line):
             start = None  # what stands above is a heading
         elif mark or not line.strip() or _HEADING.match(line) or _TABLE_ROW.match(line):
@@ -85,13 +100,36 @@ def _blocks(text: str) -> Iterator[tuple[int, int, _Kind]]:
             if start is not None:
                 yield start, _trimmed(text, start, offset), "prose"
             start = offset + item.end()
+            items.append(_width(item[1]))
         elif start is None:
             start = offset + len(line) - len(line.lstrip())
         offset = end
     if fence:
         yield from _code(text, fence_start, offset)
+    elif code_start is not None:
+        yield from _code(text, code_start, offset)
     elif start is not None:
         yield start, _trimmed(text, start, offset), "prose"
+
+
+def _is_code(line: str, items: list[int], is_first: bool) -> bool:
+    """Whether a line that opens a block, or goes on with code, is code by its indent below the open items.
+
+    Takes from `items` those that the line ends. A chunk may begin within a list or raw HTML: its first item
+    or tag is one, however deep.
+    """
+    indent = _width(line[: len(line) - len(line.lstrip(" \t"))])
+    if not line.strip():
+        return False
+    while items and items[-1] > indent:
+        items.pop()
+    if is_first and _ITEM_OR_TAG.match(line):
+        return False
+    return indent - (items[-1] if items else 0) >= _CODE_INDENT and not _FENCE.match(line)
+
+
+def _width(text: str) -> int:
+    return len(text.expandtabs(4))
 
 
 def _code(text: str, start: int, end: int) -> Iterator[tuple[int, int, _Kind]]:

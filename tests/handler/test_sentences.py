@@ -29,6 +29,21 @@ def quotes(text: str) -> list[str]:
         ("~~~\n```\nstill code\n~~~\n", ["```\nstill code"]),
         ("```\nnever closed", ["never closed"]),
         ("***\n\n---\n", []),
+        ("```one``` line of code\n\nIs no fence.", ["```one``` line of code", "Is no fence."]),
+        (
+            "Run:\n\n    make demo\n    # not a heading\n\n      ask. Again.\n\nThen. Stop.",
+            ["Run:", "    make demo\n    # not a heading\n\n      ask. Again.", "Then.", "Stop."],
+        ),
+        ("# Title\n\tmake demo\nThen.", ["\tmake demo", "Then."]),
+        ("    - not an item\n", ["not an item"]),
+        ("    <p>\n    Words.", ["<p>\n    Words."]),
+        ("A paragraph\n    goes on.", ["A paragraph\n    goes on."]),
+        ("- item\n\n    goes on\n\n      code\n", ["item", "goes on", "      code"]),
+        ("- [ ] milk\n\n    and bread", ["milk", "and bread"]),
+        ("1. item\n\n       code\n\n- next\n\n  text\n", ["item", "       code", "next", "text"]),
+        ("- a\n  - b\n\n        code\n\n    text\n\n    text", ["a", "b", "        code", "text", "text"]),
+        ("- a\n\nEnd.\n\n    code", ["a", "End.", "    code"]),
+        ("    | a | b |\n", ["    | a | b |"]),
         ("", []),
     ],
 )
@@ -46,6 +61,10 @@ def test_code_is_markdown_again_in_a_fence_of_its_own() -> None:
     assert [as_markdown(text, span) for span in quotable_spans(text)] == [
         "Run **this**:",
         "````\n```\nrm *.log\n````",
+    ]
+    indented = "    def f():\n        pass\n"
+    assert [as_markdown(indented, span) for span in quotable_spans(indented)] == [
+        "```\ndef f():\n    pass\n```"
     ]
 
 
