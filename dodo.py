@@ -19,7 +19,7 @@ from doit.tools import config_changed, run_once
 
 from handler.bundle.sums import is_whole
 from handler.bundle.types import BundleError
-from pipeline.console import BuildReporter, disk_refusal, say_interrupts
+from pipeline.console import BuildReporter, disk_refusal, end_without_reader, say_interrupts
 from pipeline.graph import code_files, holds_on, load_graph, source_files
 from pipeline.layout import Layout
 from pipeline.settings import read_settings
@@ -36,6 +36,7 @@ try:
 except OSError as error:
     raise SystemExit(f"{BUILD.root}: no folder to build in ({error.strerror}); set RALPH_BUILD") from None
 say_interrupts()
+end_without_reader()
 
 DOIT_CONFIG = {
     "default_tasks": ["build"],

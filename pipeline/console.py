@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
+import multiprocessing
 import os
+import select
 import signal
 import sqlite3
+import sys
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -35,6 +39,43 @@ def say_interrupts() -> None:
 
 def _interrupted(_signal: int, _frame: FrameType | None) -> NoReturn:
     raise SystemExit("interrupted; the next build goes on from here")
+
+
+def end_without_reader() -> None:
+    """From now on the program ends without a word when its output has no reader, as in `doit list | head`."""
+    signal.signal(signal.SIGPIPE, _pipe_broke)
+    atexit.register(_flush)
+
+
+def _pipe_broke(_signal: int, frame: FrameType | None) -> None:
+    """Ends the program, unless it was the other end of a socket that hung up: that is its caller's to see.
+
+    doit would catch the exception that the write raises too, and print its traceback. In a process of
+    `doit -n` it is that exception that ends the task, and the parent hears of it.
+    """
+    poll = select.poll()
+    poll.register(1, 0)
+    if any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0)):
+        _discard_output()
+        is_exiting = frame is None or frame.f_back is None  # Python has left doit, and emptied the buffer
+        if is_exiting or multiprocessing.parent_process() is not None:
+            return
+        for child in multiprocessing.active_children():
+            child.terminate()  # or it would wait for tasks for ever
+        raise SystemExit(128 + signal.SIGPIPE)  # what shells say of it
+
+
+def _flush() -> None:
+    """Writes what is left in the buffer, where Python would complain of a missing reader at the very end."""
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_output()
+
+
+def _discard_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 class BuildReporter(ConsoleReporter):  # type: ignore[misc] # doit is untyped

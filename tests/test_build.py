@@ -260,6 +260,43 @@ def test_an_interrupt_from_the_keyboard_is_one_sentence(tmp_path: Path, options:
     assert errors.strip() == "interrupted; the next build goes on from here"
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("task", ["list", "build", "-n2"])
+def test_output_that_nobody_reads_ends_without_a_word(built: Workshop, task: str, unbuffered: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        built.argv(*([task, "build"] if task == "-n2" else [task])),
+        cwd=ROOT,
+        env={**built.environ, "PYTHONUNBUFFERED": unbuffered},
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    os.close(writer)
+    assert done.stderr == ""
+
+
+def test_a_list_whose_reader_has_enough_ends_without_a_word(built: Workshop) -> None:
+    process = subprocess.Popen(
+        built.argv("list"),
+        cwd=ROOT,
+        env=built.environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr is not None
+    with process.stderr:
+        assert process.stderr.read() == ""
+    process.wait()
+
+
 @pytest.mark.parametrize("name", ["rag.db", "tokenizer.json"])
 def test_a_damaged_bundle_is_sealed_again(edited: Workshop, name: str) -> None:
     before = edited.bundle
