@@ -121,7 +121,8 @@ def index(settings: BuildSettings) -> None:
     """build/chunks/*.jsonl and build/vectors/vectors.npy -> build/index/rag.db."""
     layout = Layout(settings.build)
     spec = read_spec(layout.model_folder)
-    write_index(layout.database, _chunks(layout), np.load(layout.vectors), spec)
+    progress = show_progress("  index", "chunks")
+    write_index(layout.database, _chunks(layout), np.load(layout.vectors), spec, progress)
 
 
 def calibrate_gate(settings: BuildSettings, graph: Graph) -> None:
