@@ -92,7 +92,7 @@ def _read_config(site: Site) -> Mapping[str, Any]:
 
 
 def _date(draft: Draft) -> date | None:
-    """The day of a document: its front matter's date, else, of a post, its name's."""
+    """The day of a post or document: its front matter's date, else the one that its name begins with."""
     return parse_date(draft.front.meta.get("date")) or parse_date(_stem(draft.path))
 
 
