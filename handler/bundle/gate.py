@@ -25,19 +25,19 @@ N_EVIDENCE = 7
 class Evidence:
     """What a search found out about the chunk that speaks best for an answer.
 
-    `cosine` is its, and `coverage` in [0, 1] the share of the question's terms, each weighted by how rare it
-    is, that it covers. `mean` and `spread` are those of the question's cosines over the whole bundle, `lead`
-    is how far the cosine is above the tenth best, `n_terms` counts the question's terms,
-    and `points_at_site` says whether it speaks of the site or its author. `best_cosine` is the
-    highest of any chunk, and `keyword_hit` says whether any term stands anywhere.
+    `cosine` is its, `covered_idf` the sum of the rarities (idf) of the question's terms that it has, and
+    `coverage` in [0, 1] their share of the sum of all. `best_coverage` is the highest of any chunk, and
+    `page_cosine` that of the mean of the page that the search puts first. `mean_idf` says how rare the
+    question's terms are, and `points_at_site` whether it speaks of the site or its author. The rule of
+    distance asks for the highest cosine of any chunk, `best_cosine`, and whether any term stands anywhere.
     """
 
     cosine: float
     coverage: float
-    mean: float
-    spread: float
-    lead: float
-    n_terms: int
+    covered_idf: float
+    best_coverage: float
+    page_cosine: float
+    mean_idf: float
     points_at_site: bool
     best_cosine: float
     keyword_hit: bool
@@ -49,10 +49,10 @@ class Evidence:
             [
                 self.cosine,
                 self.coverage,
-                self.mean,
-                self.spread,
-                self.lead,
-                self.n_terms,
+                self.covered_idf,
+                self.best_coverage,
+                self.page_cosine,
+                self.mean_idf,
                 self.points_at_site,
             ]
         )

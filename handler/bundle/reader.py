@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from handler.bundle.database import open_database
 from handler.bundle.encoder import Vector
+from handler.bundle.fusion import Floats, short_text_costs
 from handler.bundle.keyword import Posting, Postings
 from handler.bundle.spelling import Vocabulary
 from handler.bundle.types import BundleError, Chunk
@@ -27,7 +28,8 @@ class Index:
 
     `vectors` is (n, dim) float32, unit rows, `page_vectors` (pages, dim) the mean of each page's, of unit
     length again, in the order of page ids. `page_ids` and `canonical_ids` are (n,): the page of each
-    row, and the page whose text it repeats, mostly the same. `collections` has the range of rows of each.
+    row, and the page whose text it repeats, mostly the same. `short_text_costs` (n,) is what each row loses
+    in a ranking for being short. `collections` has the range of rows of each.
     `model` is the fingerprint of the model that made the vectors.
     """
 
@@ -35,6 +37,7 @@ class Index:
     page_vectors: Vector
     page_ids: NDArray[np.int32]
     canonical_ids: NDArray[np.int32]
+    short_text_costs: Floats
     collections: dict[str, range]
     page_id_by_url: dict[str, int]
     postings: Postings
@@ -50,7 +53,8 @@ class Index:
         try:
             vectors = _read_vectors(connection)
             pages = _rows(connection, "SELECT id, canonical, collection, url FROM page ORDER BY id")
-            page_ids = np.array(_rows(connection, "SELECT page FROM chunk ORDER BY id"), np.int32).reshape(-1)
+            chunks = _rows(connection, "SELECT page, octet_length(text) FROM chunk ORDER BY id")
+            page_ids, sizes = np.array(chunks, np.int32).reshape(-1, 2).T
             model = dict(_rows(connection, "SELECT key, value FROM meta")).get("model", "")
             _check_numbering(connection, pages, page_ids)
         except apsw.Error as error:
@@ -63,6 +67,7 @@ class Index:
             page_vectors=_page_vectors(vectors, page_ids),
             page_ids=page_ids,
             canonical_ids=canonical[page_ids],
+            short_text_costs=short_text_costs(sizes),
             collections=_collection_rows([row[2] for row in pages], page_ids),
             page_id_by_url={row[3]: row[0] for row in pages},
             postings=Postings(connections.get, len(vectors)),

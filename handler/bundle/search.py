@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -15,11 +15,12 @@ from handler.bundle.fusion import (
     PAGE_SHARE,
     PAIR_WEIGHT,
     SCORES,
-    Cosines,
     Floats,
     Legs,
     best_rows,
+    hybrid_scores,
     keyword_scores,
+    z_scores,
 )
 from handler.bundle.gate import COVERAGE_WEIGHT, Evidence, Gate, Verdict
 from handler.bundle.keyword import Posting, sum_bm25
@@ -89,14 +90,13 @@ def search(
     if asked is not None and not asked.any():
         return SearchResult(question, (), Verdict(False, "the collections have no chunks"))
     query = _understand(index, encoder, question)
-    cosines = Cosines.of(index.vectors, query.vector)
+    legs = _legs(index, query, asked)
     verdict = Verdict(True, "no gate")
     if gate is not None:
-        verdict = gate.judge(_evidence(index, cosines, query, asked), query.vector)
+        verdict = gate.judge(_evidence(index, query, legs), query.vector)
         if not verdict.accepted:
             return SearchResult(question, (), verdict)
-    legs = _legs(index, cosines, query, asked, index.page_id(page) if page else None)
-    scores = SCORES[mode](legs)
+    scores = SCORES[mode](replace(legs, current=_current(index, page)))
     if all_chunks:
         found = {row: float(scores[row]) for row in best_rows(scores, top_k).tolist()}
     else:
@@ -112,7 +112,7 @@ def search(
 def find_evidence(index: Index, encoder: QueryEncoder, question: str) -> tuple[Evidence, Vector]:
     """What the gate is shown when the question is asked of the whole index, and the question's vector."""
     query = _understand(index, encoder, question)
-    return _evidence(index, Cosines.of(index.vectors, query.vector), query, None), query.vector
+    return _evidence(index, query, _legs(index, query, None)), query.vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +123,12 @@ class _Query:
     vector: Vector
     phrases: tuple[str, ...]
     postings: list[Posting]
+
+
+def _current(index: Index, page: str | None) -> NDArray[np.bool_] | None:
+    """(n,) the rows of the page that the reader is on, None when the index does not have it."""
+    page_id = index.page_id(page) if page else None
+    return None if page_id is None else index.page_ids == page_id
 
 
 def _understand(index: Index, encoder: QueryEncoder, question: str) -> _Query:
@@ -140,24 +146,18 @@ def _understand(index: Index, encoder: QueryEncoder, question: str) -> _Query:
     return _Query(question, vector.astype(np.float32, copy=False), phrases, index.postings_of(phrases))
 
 
-def _legs(
-    index: Index,
-    cosines: Cosines,
-    query: _Query,
-    asked: NDArray[np.bool_] | None,
-    current_page_id: int | None,
-) -> Legs:
+def _legs(index: Index, query: _Query, asked: NDArray[np.bool_] | None) -> Legs:
     """Both legs. A chunk that is not asked is ruled out here, so that no later step can bring it back."""
-    pages = Cosines.of(index.page_vectors, query.vector)
-    meaning = (1 - PAGE_SHARE) * cosines.z_scores + PAGE_SHARE * pages.z_scores[index.page_ids - 1]
-    cosine, bm25 = cosines.values, sum_bm25(query.postings, len(index))
+    cosine, pages = index.vectors @ query.vector, index.page_vectors @ query.vector
+    meaning = (1 - PAGE_SHARE) * z_scores(cosine) + PAGE_SHARE * z_scores(pages)[index.page_ids - 1]
+    meaning -= index.short_text_costs
+    bm25 = sum_bm25(query.postings, len(index))
     pairs = sum_bm25([index.postings[pair] for pair in _pairs(query)], len(index))
     words = bm25 + PAIR_WEIGHT * pairs
     if asked is not None:
         cosine, meaning = (np.where(asked, leg, np.float32(-np.inf)) for leg in (cosine, meaning))
         bm25, words = (np.where(asked, leg, np.float32(0)) for leg in (bm25, words))
-    current = index.page_ids == current_page_id if current_page_id is not None else None
-    return Legs(cosine, meaning, bm25, words, current)
+    return Legs(cosine, meaning, bm25, words)
 
 
 def _pairs(query: _Query) -> tuple[str, ...]:
@@ -193,28 +193,26 @@ def _canonical(row: int, index: Index, scores: Floats) -> int:
     return twin if scores[twin] > -np.inf else row
 
 
-def _evidence(index: Index, cosines: Cosines, query: _Query, asked: NDArray[np.bool_] | None) -> Evidence:
-    postings = query.postings
-    weights = [index.postings.idf(posting) for posting in postings]
-    coverage = np.zeros(len(index), dtype=np.float32)
-    for posting, weight in zip(postings, weights, strict=True):
-        coverage[posting.rows] += weight
-    coverage /= max(sum(weights), np.finfo(np.float32).tiny)
-    cosine = cosines.values
-    if asked is not None:
-        cosine, coverage = cosine[asked], coverage[asked]
-    spokesman = int((cosine + COVERAGE_WEIGHT * coverage).argmax())
-    tenth = max(0, len(cosine) - 10)
+def _evidence(index: Index, query: _Query, legs: Legs) -> Evidence:
+    idfs = [index.postings.idf(posting) for posting in query.postings]
+    covered = np.zeros(len(index), dtype=np.float32)
+    for posting, idf in zip(query.postings, idfs, strict=True):
+        covered[posting.rows] += idf
+    # A chunk that is not asked speaks for nothing.
+    covered[legs.cosine == -np.inf] = 0
+    all_idf = max(sum(idfs), float(np.finfo(np.float32).tiny))
+    spokesman = int((legs.cosine + COVERAGE_WEIGHT / all_idf * covered).argmax())
+    first_page = index.page_ids[int(hybrid_scores(legs).argmax())]
     return Evidence(
-        cosine=float(cosine[spokesman]),
-        coverage=float(coverage[spokesman]),
-        mean=cosines.mean,
-        spread=cosines.spread,
-        lead=float(cosine[spokesman] - np.partition(cosine, tenth)[tenth]),
-        n_terms=len(postings),
+        cosine=float(legs.cosine[spokesman]),
+        coverage=float(covered[spokesman]) / all_idf,
+        covered_idf=float(covered[spokesman]),
+        best_coverage=float(covered.max()) / all_idf,
+        page_cosine=float(index.page_vectors[first_page - 1] @ query.vector),
+        mean_idf=sum(idfs) / max(len(idfs), 1),
         points_at_site=points_at_site(query.text),
-        best_cosine=float(cosine.max()),
-        keyword_hit=bool(coverage.any()),
+        best_cosine=float(legs.cosine.max()),
+        keyword_hit=bool(covered.any()),
     )
 
 

@@ -222,6 +222,23 @@ def test_the_current_page_wins_among_equals(make_index: MakeIndex, tiny_encoder:
     assert search(index, tiny_encoder, "garden pond", page="https://elsewhere.org/").hits
 
 
+def test_of_two_chunks_that_say_the_same_the_one_that_says_more_wins(make_index: MakeIndex) -> None:
+    long = "How the pond is filled: " + "with a bucket, and then another. " * 12
+    index = make_index([chunk("long", long), chunk("short", "## The pond")])
+    fixed = Fixed(np.eye(1, index.vectors.shape[1], dtype=np.float32)[0])
+    same = replace(index, vectors=np.tile(fixed.vector, (2, 1)), page_vectors=np.tile(fixed.vector, (2, 1)))
+    assert names(search(same, fixed, "which", mode="hybrid")) == ["long", "short"]
+
+
+def test_the_gate_sees_nothing_of_chunks_that_are_not_asked(
+    shared_index: Index, tiny_encoder: Encoder
+) -> None:
+    every_word = Gate(threshold=0.9, weights=(0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+    ask = partial(search, shared_index, tiny_encoder, "pond", gate=every_word)
+    assert ask(collections=["large"]).gate.accepted
+    assert not ask(collections=["small"]).gate.accepted
+
+
 def test_a_vector_that_does_not_fit_is_an_error(make_index: MakeIndex) -> None:
     index = make_index([chunk("garden", "Tomatoes want sun.")])
     dim = index.vectors.shape[1]
