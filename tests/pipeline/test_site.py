@@ -96,7 +96,7 @@ def test_instances_of_a_docusaurus_site_have_routes_without_slashes(tmp_path: Pa
         ),
         (
             ('"markdown"', '"jekyll"\noptions = {permalinks = "pretty"}'),
-            "options: permalinks: unknown key; known are collections, permalink",
+            "options: permalinks: unknown key; known are collections, future, permalink",
         ),
         (
             ('source = "."', 'source = "."\noptions = {x = 1}'),
