@@ -17,8 +17,17 @@ from handler.bundle.types import BundleError
 # speaks for the bundle: the best of .2 to .5 on a third of SQuAD 2.0 dev.
 COVERAGE_WEIGHT = 0.4
 
-# How many values of a question's evidence a gate weighs.
-N_EVIDENCE = 7
+# What a gate weighs of a question's evidence, in this order.
+WEIGHED = (
+    "cosine",
+    "coverage",
+    "covered_idf",
+    "best_coverage",
+    "page_cosine",
+    "mean_idf",
+    "points_at_site",
+)
+N_EVIDENCE = len(WEIGHED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +54,7 @@ class Evidence:
     @property
     def values(self) -> NDArray[np.float64]:
         """(N_EVIDENCE,) what a gate's weights are for."""
-        return np.array(
-            [
-                self.cosine,
-                self.coverage,
-                self.covered_idf,
-                self.best_coverage,
-                self.page_cosine,
-                self.mean_idf,
-                self.points_at_site,
-            ]
-        )
+        return np.array([float(getattr(self, name)) for name in WEIGHED])
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +109,16 @@ class Gate:
         return self.max_distance is None or bm25 > 0 or _distance(cosine) <= self.max_distance
 
     def to_dict(self) -> dict[str, Any]:
-        """The gate as the manifest stores it."""
-        return asdict(self)
+        """The gate as the manifest stores it: with the name of what each weight is for."""
+        return asdict(self) | {"weights": dict(zip(WEIGHED, self.weights, strict=True))}
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any]) -> Self:
         """The gate that `to_dict` wrote. Raises BundleError when it is not one."""
-        gate: Self = typed(cls, table, "gate")
-        if len(gate.weights) != N_EVIDENCE:
-            raise BundleError(f"gate: {len(gate.weights)} weights for {N_EVIDENCE} kinds of evidence")
+        weights = table.get("weights")
+        if not isinstance(weights, Mapping) or set(weights) != set(WEIGHED):
+            raise BundleError(f"gate: weights: not a table of {', '.join(WEIGHED)}; build the bundle again")
+        gate: Self = typed(cls, {**table, "weights": [weights[name] for name in WEIGHED]}, "gate")
         return gate
 
 

@@ -54,7 +54,15 @@ def test_a_gate_survives_the_manifest() -> None:
     assert Gate.from_dict(json.loads(json.dumps(gate.to_dict()))) == gate
 
 
-@pytest.mark.parametrize("table", [{}, {"threshold": 1.0}, {**GATE.to_dict(), "colour": "red"}])
+@pytest.mark.parametrize(
+    "table",
+    [
+        {},
+        {"threshold": 1.0},
+        {**GATE.to_dict(), "colour": "red"},
+        {**GATE.to_dict(), "weights": {"cosine": 1.0}},
+    ],
+)
 def test_what_is_no_gate_is_refused(table: dict[str, object]) -> None:
     with pytest.raises(BundleError, match="gate"):
         Gate.from_dict(table)
