@@ -46,6 +46,7 @@ class Task:
 class GateTask:
     """Questions for the gate: those to keep, those to refuse, and near misses."""
 
+    name: str
     answerable: Sequence[str]
     off_topic: Sequence[str]
     near_misses: Sequence[str]
@@ -65,12 +66,12 @@ def main() -> None:
         product = Product(WORK / arguments.model / name, arguments.model, arguments.corpora)
         if name == "til":
             tasks = til_tasks(arguments.data)
-            gate: GateTask | None = til_gate(arguments.data)
-            product.write_til(gate)
+            gates = til_gates(arguments.data, tasks)
+            product.write_til()
         else:
             tasks = [document_task(arguments.data / name)]
-            gate = document_gate(arguments.data / name)
-            product.write_documents(arguments.data / name, gate)
+            gates = document_gates(arguments.data / name)
+            product.write_documents(arguments.data / name)
         product.build()
         for task in tasks:
             print(f"{arguments.model} {task.name}, {len(task.questions)} questions")
@@ -79,7 +80,8 @@ def main() -> None:
                     f"  {mode:8} {figures(task, product.search(task.questions, mode, task.collection))}",
                     flush=True,
                 )
-        if gate is not None:
+        for gate in gates:
+            product.build(gate)
             print_gate(product, gate)
 
 
@@ -88,6 +90,7 @@ class Product:
 
     def __init__(self, folder: Path, model: str, corpora: Path) -> None:
         self.sites, self.build_folder = folder / "sites", folder / "build"
+        self.questions = self.sites / "none.jsonl"
         self.environ = {
             **os.environ,
             "RALPH_SITES": str(self.sites),
@@ -98,7 +101,7 @@ class Product:
         }
         self.sites.mkdir(parents=True, exist_ok=True)
 
-    def write_documents(self, data: Path, gate: GateTask | None) -> None:
+    def write_documents(self, data: Path) -> None:
         """One site of a retrieval set's documents, a page each, named by its place in the set."""
         (self.sites / "collections.toml").write_text("[set]\npublic = true\n", encoding="utf-8")
         site = self.sites / "set"
@@ -110,9 +113,9 @@ class Product:
         for number, row in enumerate(read_json_lines(data / "corpus.jsonl")):
             text = f"---\ntitle: {json.dumps(row['title'], ensure_ascii=False)}\n---\n\n{row['text']}\n"
             (site / page_path(number)).write_text(text, encoding="utf-8")
-        write_questions(site / "questions.jsonl", gate)
+        self.questions = site / "questions.jsonl"
 
-    def write_til(self, gate: GateTask | None) -> None:
+    def write_til(self) -> None:
         """The two sites as this project describes them."""
         for name in ("til", "davidawindham.com"):
             (self.sites / name).mkdir(exist_ok=True)
@@ -120,10 +123,13 @@ class Product:
             (self.sites / name / "site.toml").write_text(toml, encoding="utf-8")
         collections = (ROOT / "sites" / "collections.toml").read_text(encoding="utf-8")
         (self.sites / "collections.toml").write_text(collections, encoding="utf-8")
-        write_questions(self.sites / "til" / "questions.jsonl", gate)
+        self.questions = self.sites / "til" / "questions.jsonl"
 
-    def build(self) -> None:
-        """Runs `doit build`."""
+    def build(self, gate: GateTask | None = None) -> None:
+        """Runs `doit build`, with the gate fitted to one half of some questions."""
+        self.questions.unlink(missing_ok=True)
+        if gate is not None:
+            write_questions(self.questions, gate)
         subprocess.run([sys.executable, "-m", "doit", "build"], cwd=ROOT, env=self.environ, check=True)
 
     def search(
@@ -152,15 +158,12 @@ def document_task(data: Path) -> Task:
     return Task(data.name, read_texts(data / "queries.jsonl"), read_grades(data / "qrels.tsv", ids), "")
 
 
-def document_gate(data: Path) -> GateTask | None:
+def document_gates(data: Path) -> list[GateTask]:
     """The gate's questions of a retrieval set, where it has off-topic ones."""
     if not (data / "queries_offtopic.jsonl").exists():
-        return None
-    return GateTask(
-        list(read_texts(data / "queries.jsonl").values()),
-        list(read_texts(data / "queries_offtopic.jsonl").values()),
-        list(read_texts(data / "queries_unanswerable.jsonl").values()),
-    )
+        return []
+    names = ("queries.jsonl", "queries_offtopic.jsonl", "queries_unanswerable.jsonl")
+    return [GateTask("", *(list(read_texts(data / name).values()) for name in names))]
 
 
 def til_tasks(data: Path) -> list[Task]:
@@ -181,21 +184,22 @@ def til_tasks(data: Path) -> list[Task]:
     return [*tasks, Task("til_questions", {row["id"]: row["text"] for row in rows}, grades, "")]
 
 
-def til_gate(data: Path) -> GateTask:
-    """The site's questions against questions of the world at large."""
+def til_gates(data: Path, tasks: Sequence[Task]) -> list[GateTask]:
+    """The site's questions against questions of the world at large; then link texts and descriptions too."""
     rows = list(read_json_lines(data / "til_questions" / "questions.jsonl"))
     off_topic = read_json_lines(data / "offtopic" / "questions.jsonl")
-    return GateTask(
-        [row["text"] for row in rows if row["expected"]],
-        [row["text"] for row in off_topic if row["overlap"] <= MAX_OVERLAP],
-        [row["text"] for row in rows if not row["expected"]],
-    )
+    others = [row["text"] for row in off_topic if row["overlap"] <= MAX_OVERLAP]
+    near_misses = [row["text"] for row in rows if not row["expected"]]
+    asked = [row["text"] for row in rows if row["expected"]]
+    everything = [text for task in tasks for text in task.questions.values()]
+    return [
+        GateTask("questions", asked, others, near_misses),
+        GateTask("questions, link texts and descriptions", everything, others, near_misses),
+    ]
 
 
-def write_questions(path: Path, gate: GateTask | None) -> None:
+def write_questions(path: Path, gate: GateTask) -> None:
     """Every second question of both kinds, for the calibration."""
-    if gate is None:
-        return
     halves = [(text, [BASE_URL]) for text in gate.answerable[::2]] + [
         (text, []) for text in gate.off_topic[::2]
     ]
@@ -217,7 +221,7 @@ def print_gate(product: Product, gate: GateTask) -> None:
     for label, texts in samples.items():
         found = product.search({str(i): text for i, text in enumerate(texts)}, gated=True)
         shares.append(f"{label} {sum(each['gate']['accepted'] for each in found) / len(found):.1%}")
-    print(f"  gate     {', '.join(shares)}", flush=True)
+    print(f"  gate     {', '.join(shares)}  {gate.name}", flush=True)
 
 
 def figures(task: Task, results: Iterable[dict[str, Any]]) -> str:

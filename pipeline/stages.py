@@ -46,6 +46,8 @@ from pipeline.vector_cache import open_cache
 T = TypeVar("T")
 
 # The question whose vector every bundle carries, to tell whether another machine embeds as this one did.
+# Of one kind: a file of questions for another site would fill the screen.
+MAX_WARNINGS = 10
 PROBE = "What is this site about, and who writes it?"
 
 
@@ -136,8 +138,11 @@ def measure(settings: BuildSettings, graph: Graph) -> None:
     """build/index/rag.db, the gate and the sites' questions -> build/reports/evaluation.json."""
     layout = Layout(settings.build)
     index, questions = Index.open(layout.database), _questions(layout, graph)
-    for sentence in misplaced(index, questions):
+    sentences = misplaced(index, questions)
+    for sentence in sentences[:MAX_WARNINGS]:
         print(f"  warning: {sentence}")
+    if len(sentences) > MAX_WARNINGS:
+        print(f"  warning: and {len(sentences) - MAX_WARNINGS} more of them")
     write_evaluation(evaluate(index, _encoder(layout), _gate(layout), questions), layout.evaluation)
 
 
