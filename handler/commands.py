@@ -9,37 +9,35 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from handler import terminal
-from handler.answer import answer
 from handler.bundle.bundle import Bundle
 from handler.bundle.diff import diff as diff_bundles
 from handler.bundle.diff import format_diff
 from handler.bundle.search import Hit, SearchResult
 from handler.bundle.types import BundleError
 from handler.bundle.verify import verify as verify_bundle
+from handler.generate.extractive import best_quotes, numbered_text
 from handler.settings import read_settings
 
 
 def ask(arguments: Namespace, environ: Mapping[str, str]) -> int:
     """Prints an answer with its sources."""
     bundle = _open(arguments, environ)
-    found = answer(
-        bundle,
+    found = bundle.search(
         arguments.question,
         collections=_collections(arguments, bundle),
         page=arguments.page,
         gated=not arguments.no_gate,
     )
+    quotes = best_quotes(found.question, found.hits, bundle.encoder, found.vector)
     if arguments.json:
         citations = [
             {"source": quote.source, "quote": quote.text, **_address(found.hits[quote.source - 1])}
-            for quote in found.quotes
+            for quote in quotes
         ]
-        result = SearchResult(found.question, found.hits, found.gate)
-        _print_json(
-            {**_result(result), "answer": found.text, "citations": citations, "generator": "extractive"}
-        )
+        text = numbered_text(quotes)
+        _print_json({**_result(found), "answer": text, "citations": citations, "generator": "extractive"})
     else:
-        print(terminal.format_answer(found))
+        print(terminal.format_answer(found, quotes))
     return 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -25,7 +25,7 @@ from handler.bundle.fusion import (
 from handler.bundle.gate import COVERAGE_WEIGHT, Evidence, Gate, Verdict
 from handler.bundle.keyword import Posting, sum_bm25
 from handler.bundle.reader import Index
-from handler.bundle.terms import neighbours, points_at_site, query_phrases
+from handler.bundle.terms import asks_a_service, neighbours, points_at_site, query_phrases
 from handler.bundle.types import BundleError, Chunk, Mode
 
 # A word in more chunks than this is too common to be looked for beside another: FTS5 walks through every
@@ -60,11 +60,15 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The hits of a question, best first, none when the gate refused it."""
+    """The hits of a question, best first, none when the gate refused it.
+
+    `vector` is the question's, (dim,) float32, None when there was no need to embed it.
+    """
 
     question: str
     hits: tuple[Hit, ...]
     gate: Verdict
+    vector: Vector | None = field(default=None, repr=False, compare=False)
 
 
 def search(
@@ -95,7 +99,7 @@ def search(
     if gate is not None:
         verdict = gate.judge(_evidence(index, query, legs), query.vector)
         if not verdict.accepted:
-            return SearchResult(question, (), verdict)
+            return SearchResult(question, (), verdict, query.vector)
     scores = SCORES[mode](replace(legs, current=_current(index, page)))
     if all_chunks:
         found = {row: float(scores[row]) for row in best_rows(scores, top_k).tolist()}
@@ -106,7 +110,7 @@ def search(
     if gate is not None:
         kept = [row for row in found if gate.keeps(float(legs.cosine[row]), float(legs.bm25[row]))]
         found = {row: found[row] for row in kept}
-    return SearchResult(question, tuple(_hits(index, found, legs)), verdict)
+    return SearchResult(question, tuple(_hits(index, found, legs)), verdict, query.vector)
 
 
 def find_evidence(index: Index, encoder: QueryEncoder, question: str) -> tuple[Evidence, Vector]:
@@ -209,8 +213,9 @@ def _evidence(index: Index, query: _Query, legs: Legs) -> Evidence:
         covered_idf=float(covered[spokesman]),
         best_coverage=float(covered.max()) / all_idf,
         page_cosine=float(index.page_vectors[first_page - 1] @ query.vector),
-        mean_idf=sum(idfs) / max(len(idfs), 1),
+        legs_agree=bool(index.page_ids[legs.cosine.argmax()] == index.page_ids[legs.bm25.argmax()]),
         points_at_site=points_at_site(query.text),
+        asks_a_service=asks_a_service(query.text),
         best_cosine=float(legs.cosine.max()),
         keyword_hit=bool(covered.any()),
     )

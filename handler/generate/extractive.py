@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from handler.bundle.encoder import Encoder
+from handler.bundle.encoder import Encoder, Vector
 from handler.bundle.passage import passage_text, plain_text
 from handler.bundle.search import Hit
 from handler.bundle.terms import query_phrases
+from handler.events import Citation, Text
 from handler.generate.sentences import as_markdown, quotable_spans
+from handler.generate.types import Finished, Prompt
+
+I_DONT_KNOW = "I don't know: these pages do not say."
 
 MAX_QUOTES = 3
 # From more pages an answer becomes a list of search results.
@@ -23,6 +29,13 @@ MAX_CANDIDATES = 24
 COSINE_PER_RANK = 0.04
 # A further quote that is this much further from the question answers something else.
 MAX_COSINE_BELOW_BEST = 0.05
+
+GREETING = "Hello! Ask me about this site: I answer with sentences of its pages, quoted word for word."
+_GREETING = re.compile(
+    r"(?:(?:hi|hello|hey|hallo|good (?:morning|day|evening))(?: there)?[\s,.!]*)?"
+    r"(?:(?:who|what) are you|what(?:'s| is) your name|what can (?:you|i) (?:do|ask)|how are you)?[\s?.!]*",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +52,14 @@ class Quote:
     is_code: bool
 
 
-def best_quotes(question: str, hits: Sequence[Hit], encoder: Encoder) -> list[Quote]:
+def best_quotes(
+    question: str, hits: Sequence[Hit], encoder: Encoder, vector: Vector | None = None
+) -> list[Quote]:
     """The quotes that answer the question best, by source and place; none without hits.
 
     Candidates are the quotable parts of the first hits. Those that have most words of the question are
-    embedded, each under its title and headings, and the nearest are taken.
+    embedded, each under its title and headings, and the nearest are taken. `vector` is the question's, where
+    it is known.
     """
     candidates = [
         Quote(source, span.start, hit.chunk.text[span.start : span.end], markdown, span.is_code)
@@ -57,12 +73,58 @@ def best_quotes(question: str, hits: Sequence[Hit], encoder: Encoder) -> list[Qu
     if not candidates:
         return []
     vectors = np.stack([encoder.embed_query(_in_context(quote, hits)) for quote in candidates])
-    scores = vectors @ encoder.embed_query(question) - COSINE_PER_RANK * np.array(
-        [q.source for q in candidates]
-    )
+    asked = encoder.embed_query(question) if vector is None else vector
+    scores = vectors @ asked - COSINE_PER_RANK * np.array([quote.source for quote in candidates])
     best = np.argsort(-scores, kind="stable")[:MAX_QUOTES]
     chosen = [candidates[i] for i in best if scores[i] >= scores[best[0]] - MAX_COSINE_BELOW_BEST]
     return sorted(chosen, key=lambda quote: (quote.source, quote.start))
+
+
+def numbered_text(quotes: Sequence[Quote]) -> str:
+    """The quotes as markdown, each with the number of its source behind; without any, I_DONT_KNOW."""
+    if not quotes:
+        return I_DONT_KNOW
+    return "\n".join(
+        f"{quote.markdown}\n[{quote.source}]"
+        if quote.is_code
+        else f"“{' '.join(quote.text.split())}” [{quote.source}]"
+        for quote in quotes
+    )
+
+
+class ExtractiveGenerator:
+    """Answers with the best quotes, without any language model."""
+
+    name = "extractive"
+    model = None
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+
+    async def generate(self, prompt: Prompt) -> AsyncGenerator[Text | Citation | Finished, None]:
+        """Each quote with its citation behind; without hits a greeting, or that the pages do not say."""
+        quotes = await asyncio.to_thread(
+            best_quotes, prompt.search_text or prompt.question, prompt.hits, self._encoder, prompt.vector
+        )
+        if not quotes:
+            yield Text(GREETING if is_greeting(prompt.question) else I_DONT_KNOW)
+        at = 0
+        for quote in quotes:
+            shown = ("\n" if at else "") + as_answer(quote)
+            at += len(shown)
+            yield Text(shown)
+            yield Citation(quote.source, quote.text, at)
+        yield Finished("end")
+
+
+def as_answer(quote: Quote) -> str:
+    """A quote as plain text in quotation marks, or as a fenced block of code on lines of its own."""
+    return f"{quote.markdown}\n" if quote.is_code else f"“{' '.join(plain_text(quote.markdown).split())}”"
+
+
+def is_greeting(question: str) -> bool:
+    """Whether somebody says hello, or asks the bot who it is, rather than anything about the pages."""
+    return _GREETING.fullmatch(question.strip()) is not None
 
 
 def _in_context(quote: Quote, hits: Sequence[Hit]) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from handler.bundle.encoder import Vector
 from handler.bundle.search import Hit
 from handler.events import Citation, ErrorCode, Text, Usage
 
@@ -28,12 +29,18 @@ class PageRead:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A question with all that an answer may rest on. `hits` are the sources, number 1 first."""
+    """A question with all that an answer may rest on. `hits` are the sources, number 1 first.
+
+    `search_text` is what they were found by: the question, or more where that leans on an earlier one.
+    `vector` is its, None when it was not embedded.
+    """
 
     question: str
     hits: Sequence[Hit]
     history: Sequence[Turn] = ()
     page: PageRead | None = None
+    search_text: str = ""
+    vector: Vector | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,6 @@ class Generator(Protocol):
     name: str
     model: str | None
 
-    def generate(self, prompt: Prompt) -> AsyncIterator[Text | Citation | Finished]:
+    def generate(self, prompt: Prompt) -> AsyncGenerator[Text | Citation | Finished, None]:
         """The answer, piece by piece, Finished last. Raises GeneratorError."""
         ...

@@ -2,12 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from handler.answer import Answer
 from handler.bundle.encoder import Encoder
 from handler.bundle.gate import Verdict
 from handler.bundle.search import Hit, SearchResult
 from handler.bundle.types import Chunk
-from handler.generate.extractive import MAX_QUOTES, best_quotes
+from handler.generate.extractive import MAX_QUOTES, best_quotes, numbered_text
 from handler.terminal import format_answer, format_hits
 
 
@@ -43,11 +42,9 @@ def test_what_has_no_words_is_not_quoted(tiny_encoder: Encoder, text: str) -> No
 def test_code_is_answered_line_for_line_with_every_sign(tiny_encoder: Encoder) -> None:
     code = "# server logs\nrm -rf *.log __init__\n  echo <server> | grep server"
     hits = (hit(f"```sh\n{code}\n```"),)
-    answer = Answer(
-        "server logs", tuple(best_quotes("server logs", hits, tiny_encoder)), hits, Verdict(True, "")
-    )
-    assert answer.text == f"```\n{code}\n```\n[1]"
-    shown = format_answer(answer).split("\n")
+    quotes = best_quotes("server logs", hits, tiny_encoder)
+    assert numbered_text(quotes) == f"```\n{code}\n```\n[1]"
+    shown = format_answer(SearchResult("server logs", hits, Verdict(True, "")), quotes).split("\n")
     assert [line.removeprefix("    ") for line in shown[:3]] == code.split("\n")
     assert shown[3] == "[1]"
 
@@ -56,8 +53,8 @@ def test_a_terminal_gets_no_control_characters_of_a_page_and_code_without_its_in
     tiny_encoder: Encoder,
 ) -> None:
     hits = (hit("- Item\n\n  ```py\n  def server():  # \x1b[31mred\n      pass\n  ```", "A\x9b"),)
-    answer = Answer("server", tuple(best_quotes("server", hits, tiny_encoder)), hits, Verdict(True, ""))
-    shown = format_answer(answer)
+    found = SearchResult("server", hits, Verdict(True, ""))
+    shown = format_answer(found, best_quotes("server", hits, tiny_encoder))
     assert not {"\x1b", "\x9b"}.intersection(shown)
     assert shown.startswith("    def server():  # [31mred\n        pass\n[1]")
-    assert not {"\x1b", "\x9b"}.intersection(format_hits(SearchResult("server", hits, answer.gate)))
+    assert not {"\x1b", "\x9b"}.intersection(format_hits(found))

@@ -1,0 +1,57 @@
+"""A hit as a reader sees it: its place, its link, and what it says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from handler.bundle.passage import plain_text
+from handler.bundle.search import Hit
+from handler.bundle.types import Chunk
+from handler.events import Source
+from handler.generate.sentences import as_markdown, quotable_spans
+
+SNIPPET_CHARS = 200
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def sources_of(hits: Sequence[Hit]) -> tuple[Source, ...]:
+    """The hits as sources, numbered from 1 in their order."""
+    return tuple(_source(number, hit.chunk) for number, hit in enumerate(hits, start=1))
+
+
+def link(chunk: Chunk) -> str:
+    """The address of a chunk, down to its heading where that has one."""
+    return f"{chunk.url}#{chunk.anchor}" if chunk.anchor else chunk.url
+
+
+def heading_path(chunk: Chunk) -> str:
+    """The headings that a chunk stands under, on one line; empty above the first."""
+    return one_line(" > ".join(chunk.heading))
+
+
+def snippet(chunk: Chunk) -> str:
+    """The first words that a chunk says beside its heading: plain text of at most SNIPPET_CHARS."""
+    parts = (plain_text(as_markdown(chunk.text, span)) for span in quotable_spans(chunk.text))
+    words = one_line(" ".join(parts))
+    if len(words) <= SNIPPET_CHARS:
+        return words
+    clipped = words[: SNIPPET_CHARS - len(" …")]
+    whole_words = clipped.rpartition(" ")[0]
+    # Scripts without spaces are cut anywhere.
+    return f"{whole_words if len(whole_words) > SNIPPET_CHARS // 2 else clipped} …"
+
+
+def one_line(text: str) -> str:
+    """The text on one line without control characters."""
+    return " ".join(without_controls(text).split())
+
+
+def without_controls(text: str) -> str:
+    """The text without control characters but tabs and line feeds."""
+    return _CONTROL.sub("", text)
+
+
+def _source(number: int, chunk: Chunk) -> Source:
+    return Source(number, one_line(chunk.title), heading_path(chunk), link(chunk), snippet(chunk), number)
