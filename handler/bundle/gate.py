@@ -24,8 +24,9 @@ WEIGHED = (
     "covered_idf",
     "best_coverage",
     "page_cosine",
-    "mean_idf",
+    "legs_agree",
     "points_at_site",
+    "asks_a_service",
 )
 N_EVIDENCE = len(WEIGHED)
 
@@ -36,9 +37,10 @@ class Evidence:
 
     `cosine` is its, `covered_idf` the sum of the rarities (idf) of the question's terms that it has, and
     `coverage` in [0, 1] their share of the sum of all. `best_coverage` is the highest of any chunk, and
-    `page_cosine` that of the mean of the page that the search puts first. `mean_idf` says how rare the
-    question's terms are, and `points_at_site` whether it speaks of the site or its author. The rule of
-    distance asks for the highest cosine of any chunk, `best_cosine`, and whether any term stands anywhere.
+    `page_cosine` that of the mean of the page that the search puts first. `legs_agree` says whether both legs
+    have their best chunk on one page, `points_at_site` whether the question speaks of the site or its author,
+    and `asks_a_service` whether something is to be done. The rule of distance asks for the highest cosine of
+    any chunk, `best_cosine`, and whether any term stands anywhere.
     """
 
     cosine: float
@@ -46,8 +48,9 @@ class Evidence:
     covered_idf: float
     best_coverage: float
     page_cosine: float
-    mean_idf: float
+    legs_agree: bool
     points_at_site: bool
+    asks_a_service: bool
     best_cosine: float
     keyword_hit: bool
 

@@ -78,9 +78,15 @@ def query_phrases(question: str) -> tuple[str, ...]:
     return tuple(phrases)[:MAX_TERMS]
 
 
-# Words that have no meaning without somebody or something at hand: the site, and whoever writes it.
+# Words that have no meaning without somebody or something at hand: the site, or whoever writes it. Not "you":
+# the world's questions have it more often, of people in general or of an assistant.
 _POINTING = re.compile(
-    r"\b(?:he|his|him|himself|she|her|hers|you|your|yours|authors?|owner|site|website|blog|here)\b",
+    r"\b(?:he|his|him|himself|she|her|hers|authors?|owner|site|website|blog|here)\b", re.IGNORECASE
+)
+# How assistants are spoken to that set alarms and find restaurants.
+_ASKING = re.compile(
+    r"\b(?:(?:can|could|would|will) you|me|please)\b"
+    r"|^(?:tell|find|look|show|give|set|play|make|write|order|book|check|remind|help|turn|let)\b",
     re.IGNORECASE,
 )
 
@@ -88,6 +94,11 @@ _POINTING = re.compile(
 def points_at_site(question: str) -> bool:
     """Whether a question speaks of the site or its author, as readers of a site do and others hardly ever."""
     return _POINTING.search(question[:MAX_QUESTION_CHARS]) is not None
+
+
+def asks_a_service(question: str) -> bool:
+    """Whether a question asks for something to be done, rather than for what pages say."""
+    return _ASKING.search(question[:MAX_QUESTION_CHARS].lstrip()) is not None
 
 
 def neighbours(phrases: Sequence[str]) -> tuple[str, ...]:

@@ -15,13 +15,14 @@ FAR = Evidence(
     covered_idf=3.0,
     best_coverage=0.5,
     page_cosine=0.4,
-    mean_idf=3.0,
+    legs_agree=False,
     points_at_site=False,
+    asks_a_service=False,
     best_cosine=0.5,
     keyword_hit=True,
 )
 QUERY = np.array([1.0, 0.0], dtype=np.float32)
-GATE = Gate(threshold=0.6, weights=(1.0, 0.4, 0.0, 0.0, 0.0, 0.0, 0.0))
+GATE = Gate(threshold=0.6, weights=(1.0, 0.4, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
 
 
 def test_a_question_passes_from_the_threshold_on() -> None:

@@ -233,7 +233,7 @@ def test_of_two_chunks_that_say_the_same_the_one_that_says_more_wins(make_index:
 def test_the_gate_sees_nothing_of_chunks_that_are_not_asked(
     shared_index: Index, tiny_encoder: Encoder
 ) -> None:
-    every_word = Gate(threshold=0.9, weights=(0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+    every_word = Gate(threshold=0.9, weights=(0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
     ask = partial(search, shared_index, tiny_encoder, "pond", gate=every_word)
     assert ask(collections=["large"]).gate.accepted
     assert not ask(collections=["small"]).gate.accepted

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.bundle.terms import MAX_TERMS, fold, neighbours, points_at_site, query_phrases
+from handler.bundle.terms import MAX_TERMS, asks_a_service, fold, neighbours, points_at_site, query_phrases
 
 
 @pytest.mark.parametrize(
@@ -83,3 +83,17 @@ def test_neighbours_are_words_and_an_empty_term_parts_them() -> None:
 )
 def test_a_question_that_speaks_of_the_site_or_its_author_is_told_apart(question: str, points: bool) -> None:
     assert points_at_site(question) is points
+
+
+@pytest.mark.parametrize(
+    ("question", "asks"),
+    [
+        ("can you book a table for two", True),
+        ("remind me of the dentist", True),
+        ("Find a plumber nearby", True),
+        ("How do I find my drafts?", False),
+        ("where does the site show its home page", False),
+    ],
+)
+def test_a_wish_is_told_from_a_question(question: str, asks: bool) -> None:
+    assert asks_a_service(question) is asks
