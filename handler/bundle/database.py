@@ -49,14 +49,16 @@ def open_database(path: Path) -> apsw.Connection:
     Raises BundleError when the file is missing or no database.
     """
     try:
-        connection = apsw.Connection(
-            f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1",
-            flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI,
-        )
-        _load_vec0(connection)
-        connection.execute("PRAGMA temp_store = MEMORY; SELECT count(*) FROM sqlite_schema").fetchall()
+        return connect(f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1")
     except apsw.Error as error:
         raise BundleError(f"{path} cannot be opened: {error}") from error
+
+
+def connect(uri: str) -> apsw.Connection:
+    """A connection that only reads the database at an SQLite URI. Raises apsw.Error."""
+    connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    _load_vec0(connection)
+    connection.execute("PRAGMA temp_store = MEMORY; SELECT count(*) FROM sqlite_schema").fetchall()
     return connection
 
 

@@ -48,7 +48,12 @@ class Index:
     @classmethod
     def open(cls, path: Path) -> Index:
         """The index in a rag.db file. Raises BundleError when it is missing, damaged or inconsistent."""
-        connections = Connections(path)
+        return cls.read(path, lambda: open_database(path))
+
+    @classmethod
+    def read(cls, path: Path, connect: Callable[[], apsw.Connection]) -> Index:
+        """The index of a database that never changes, wherever it is. `path` names it in errors."""
+        connections = Connections(connect)
         connection = connections.get()
         try:
             vectors = _read_vectors(connection)
@@ -130,14 +135,14 @@ class Index:
 class Connections:
     """One read-only connection a thread, opened when the thread first asks."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, connect: Callable[[], apsw.Connection]) -> None:
+        self._connect = connect
         self._local = threading.local()
 
     def get(self) -> apsw.Connection:
         """The connection of the calling thread. Raises BundleError when the file cannot be opened."""
         if not hasattr(self._local, "connection"):
-            self._local.connection = open_database(self._path)
+            self._local.connection = self._connect()
         return cast("apsw.Connection", self._local.connection)
 
 

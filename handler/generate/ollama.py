@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
@@ -75,7 +76,7 @@ class OllamaGenerator:
                         await reply.aread()
                         raise _refusal(reply, settings.model)
                     async for row in _rows(reply):
-                        for event in cited.events(reader.feed(row.get("message", {}).get("content", ""))):
+                        for event in cited.events(reader.feed(_content(row))):
                             yield event
                         if row.get("done"):
                             for event in cited.events(reader.end()):
@@ -120,7 +121,7 @@ def best_quote(claim: str, text: str) -> str:
     def shared(quote: str) -> float:
         """More words are better, and of two parts with the same words the shorter one."""
         found = set(query_phrases(quote))
-        return len(words & found) / (len(found) + 8) ** 0.5
+        return len(words & found) / math.sqrt(len(found) + 8)
 
     quotes = [text[span.start : span.end] for span in quotable_spans(text)]
     return max(quotes, key=shared, default=text)
@@ -221,6 +222,12 @@ def _object(text: bytes) -> dict[str, Any]:
     if not isinstance(row, dict):
         raise GeneratorError("internal", "What answers at OLLAMA_HOST does not speak Ollama's language.")
     return row
+
+
+def _content(row: dict[str, Any]) -> str:
+    """The next piece of the answer; what a model thinks before it answers is not part of it."""
+    message = row.get("message")
+    return str(message.get("content") or "") if isinstance(message, dict) else ""
 
 
 def _finished(row: dict[str, Any], dropped: int) -> Finished:
