@@ -1,0 +1,145 @@
+"""Answers by Claude, streamed, with citations of the chunks that they rest on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from handler.events import Citation, Text, Usage
+from handler.generate import claude_request
+from handler.generate.citations import CitedText
+from handler.generate.types import Finished, Prompt
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+    from anthropic.types import MessageDeltaUsage, RawMessageStreamEvent
+    from anthropic.types import Usage as ApiUsage
+
+CONNECT_TIMEOUT_S = 3.0
+MAX_RETRIES = 1
+
+DECLINED = "I can't help with that one. Ask me something else about this site."
+BROKEN_OFF = "I have to stop here."
+_STOP_REASONS = {
+    "refusal": "refusal",
+    "max_tokens": "max_tokens",
+    "model_context_window_exceeded": "max_tokens",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ClaudeSettings:
+    """How Claude is asked. `timeout_s` bounds each silence; `base_url` None is Anthropic's own."""
+
+    api_key: str = field(repr=False)
+    base_url: str | None = None
+    model: str = "claude-haiku-4-5"
+    max_tokens: int = 1024
+    timeout_s: float = 30.0
+
+
+class ClaudeGenerator:
+    """Asks Claude to answer from the hits. `persona` gives the text that says who the bot is.
+
+    A refusal by the model is an answer: it ends in Finished("refusal"), with a sentence of our own, so that
+    what it cost is counted. Whatever goes wrong on the way is a GeneratorError.
+    """
+
+    name = "claude"
+
+    def __init__(self, settings: ClaudeSettings, persona: Callable[[], str]) -> None:
+        self.model: str | None = settings.model
+        self._settings = settings
+        self._persona = persona
+        self._client: AsyncAnthropic | None = None
+
+    def warm_up(self) -> None:
+        """Loads the SDK, which takes more than a second. May be called in a thread."""
+        import handler.generate.claude_errors  # noqa: F401 - slow, and no sources wait for it
+
+    async def generate(self, prompt: Prompt) -> AsyncGenerator[Text | Citation | Finished, None]:
+        """The answer, piece by piece, Finished last. Raises GeneratorError."""
+        answer, usage, stop_reason = CitedText(prompt.hits), Usage(), "end"
+        is_empty = True
+        async with aclosing(self._stream(prompt)) as events:
+            async for event in events:
+                if event.type == "content_block_delta" and event.delta.type == "text_delta":
+                    if event.delta.text:
+                        is_empty = False
+                        yield answer.add(event.delta.text)
+                elif event.type == "content_block_delta" and event.delta.type == "citations_delta":
+                    if event.delta.citation.type == "char_location":
+                        answer.cite(event.delta.citation.document_index, event.delta.citation.cited_text)
+                    else:
+                        answer.drop()
+                elif event.type == "content_block_stop":
+                    for citation in answer.end_block():
+                        yield citation
+                elif event.type == "message_start":
+                    usage = _usage(usage, event.message.usage)
+                elif event.type == "message_delta":
+                    usage = _usage(usage, event.usage)
+                    stop_reason = _STOP_REASONS.get(event.delta.stop_reason or "", "end")
+        if stop_reason == "refusal":
+            yield answer.add(DECLINED if is_empty else f"\n\n{BROKEN_OFF}")
+        yield Finished(stop_reason, usage, answer.dropped)
+
+    async def close(self) -> None:
+        """Closes the connections that are kept for the next question."""
+        if self._client is not None:
+            await self._client.close()
+
+    async def _stream(self, prompt: Prompt) -> AsyncGenerator[RawMessageStreamEvent, None]:
+        """The API's events, message_stop the last. Raises GeneratorError. Closing it aborts upstream."""
+        await asyncio.to_thread(self.warm_up)
+        import httpx2
+        from anthropic import AnthropicError
+
+        from handler.generate.claude_errors import cut_off, explained
+
+        self._client = self._client or self._connect()
+        is_begun = is_whole = False
+        try:
+            async with await self._client.messages.create(
+                model=self._settings.model,
+                max_tokens=self._settings.max_tokens,
+                system=claude_request.system_blocks(self._persona(), prompt),
+                messages=claude_request.messages(prompt),
+                stream=True,
+            ) as stream:
+                is_begun = True
+                async for event in stream:
+                    yield event
+                    # Reading on to the end keeps the connection for the next question.
+                    is_whole = event.type == "message_stop"
+        except (AnthropicError, httpx2.HTTPError) as error:
+            raise explained(error, is_begun=is_begun) from error
+        if not is_whole:
+            raise cut_off()
+
+    def _connect(self) -> AsyncAnthropic:
+        import httpx2
+        from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
+
+        from handler.generate.claude_errors import refuse_long_waits
+
+        return AsyncAnthropic(
+            api_key=self._settings.api_key,
+            base_url=self._settings.base_url,
+            timeout=httpx2.Timeout(self._settings.timeout_s, connect=CONNECT_TIMEOUT_S),
+            max_retries=MAX_RETRIES,
+            http_client=DefaultAsyncHttpxClient(event_hooks={"response": [refuse_long_waits]}),
+        )
+
+
+def _usage(known: Usage, more: ApiUsage | MessageDeltaUsage) -> Usage:
+    """The usage so far. What an event does not say stays as it was: its numbers are totals."""
+    return Usage(
+        input_tokens=more.input_tokens or known.input_tokens,
+        output_tokens=more.output_tokens or known.output_tokens,
+        cache_read_tokens=more.cache_read_input_tokens or known.cache_read_tokens,
+        cache_write_tokens=more.cache_creation_input_tokens or known.cache_write_tokens,
+    )
