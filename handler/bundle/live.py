@@ -29,7 +29,7 @@ class LiveIndex:
 
     def __init__(self, path: Path) -> None:
         """Raises BundleError when there is no such database, or it is no index."""
-        self._path = path
+        self.path = path
         self._lock = threading.Lock()
         self._connection: apsw.Connection | None = None
         self._file: tuple[int, int] | None = None
@@ -45,16 +45,16 @@ class LiveIndex:
                     self._index = self._copy()
                     self._state = state
             except (OSError, apsw.Error) as error:
-                raise BundleError(f"{self._path} cannot be read: {error}") from error
+                raise BundleError(f"{self.path} cannot be read: {error}") from error
             return self._index
 
     def _read_state(self) -> tuple[object, ...]:
         """Equal as long as nobody committed to the file or put another one in its place."""
-        status = self._path.stat()
+        status = self.path.stat()
         file = (status.st_dev, status.st_ino)
         if self._connection is None or file != self._file:
             # Not immutable: SQLite must look for the writer's locks and its write-ahead log.
-            self._connection = connect(f"file:{quote(str(self._path.resolve()))}?mode=ro")
+            self._connection = connect(f"file:{quote(str(self.path.resolve()))}?mode=ro")
             self._connection.set_busy_timeout(BUSY_TIMEOUT_MS)
             self._file = file
         return (*file, self._connection.pragma("data_version"))
@@ -64,7 +64,7 @@ class LiveIndex:
         copy = _Copy(f"file:/ralph-live-{next(_numbers)}?vfs=memdb")
         # Not SQLite's backup: it would copy the journal mode, and there is no write-ahead log in memory.
         self._connection.execute("VACUUM INTO ?", (copy.uri,))
-        return Index.read(self._path, copy.connect)
+        return Index.read(self.path, copy.connect)
 
 
 class _Copy:

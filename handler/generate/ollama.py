@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -59,7 +59,7 @@ class OllamaGenerator:
         self.model: str | None = settings.model
         self._settings = settings
 
-    async def generate(self, prompt: Prompt) -> AsyncIterator[Text | Citation | Finished]:
+    async def generate(self, prompt: Prompt) -> AsyncGenerator[Text | Citation | Finished]:
         """The answer, piece by piece, Finished last. Raises GeneratorError."""
         reader, cited = MarkReader(), _Cited(prompt.hits)
         settings = self._settings
@@ -227,7 +227,8 @@ def _object(text: bytes) -> dict[str, Any]:
 def _content(row: dict[str, Any]) -> str:
     """The next piece of the answer; what a model thinks before it answers is not part of it."""
     message = row.get("message")
-    return str(message.get("content") or "") if isinstance(message, dict) else ""
+    text = str(message.get("content") or "") if isinstance(message, dict) else ""
+    return text.encode(errors="replace").decode()  # half a surrogate pair can be neither sent nor kept
 
 
 def _finished(row: dict[str, Any], dropped: int) -> Finished:

@@ -1,0 +1,58 @@
+"""`ralph local`: the local chat as a process of its own."""
+
+from __future__ import annotations
+
+import socket
+
+import uvicorn
+
+from handler.generate.ollama import OllamaGenerator
+from handler.local.app import create_app
+from handler.local.conversations import FILE, Conversations
+from handler.local.library import Library
+from handler.local.settings import LocalSettings
+from handler.settings import SettingsError
+
+# Answers that stream when Ctrl-C is pressed are cut, and kept as far as they got.
+SHUTDOWN_TIMEOUT_S = 2
+
+
+def serve(settings: LocalSettings) -> None:
+    """Answers until a signal ends the process.
+
+    Raises BundleError, ConversationError or SettingsError before anything listens.
+    """
+    conversations = Conversations.open(settings.state_dir / FILE)
+    app = create_app(Library.open(settings), OllamaGenerator(settings.ollama), conversations)
+    listener = listen(settings.host, settings.port)
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    print(
+        f"Local chat with {settings.ollama.model}: http://{host}:{listener.getsockname()[1]}/\n"
+        f"Conversations are kept in {settings.state_dir / FILE}. Ctrl-C ends.",
+        flush=True,
+    )
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,  # addresses of conversations are nobody's business
+        server_header=False,
+        # What forwards requests is no part of this machine's own browser.
+        proxy_headers=False,
+        timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
+    )
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket of this machine alone. Raises SettingsError when the port is taken."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise SettingsError(
+            f"LOCAL_PORT: {port} cannot be used ({error.strerror}); give --port another one"
+        ) from None
+    return listener
