@@ -151,7 +151,10 @@ class Conversations:
         sql = """
             SELECT role, text, state, created_at, details FROM message WHERE conversation = ? ORDER BY id
         """
-        return [Message(*row, json.loads(details)) for *row, details in self._rows(sql, conversation_id)]
+        return [
+            Message(role, text, state, created_at, json.loads(details))
+            for role, text, state, created_at, details in self._rows(sql, conversation_id)
+        ]
 
     def history(self, conversation_id: int) -> list[Turn]:
         """The last HISTORY_TURNS turns, oldest first, without questions whose answer broke off."""
@@ -213,8 +216,8 @@ def _migrate(connection: apsw.Connection, path: Path) -> None:
         version = int(connection.pragma("user_version"))
         if version > len(MIGRATIONS):
             raise SettingsError(
-                f"STATE_DIR: {path} was written by a newer Ralph (version {version}; this one knows {len(MIGRATIONS)}): "
-                "update Ralph"
+                f"STATE_DIR: {path} was written by a newer Ralph (version {version}, this one knows "
+                f"{len(MIGRATIONS)}): update Ralph"
             )
         for migration in MIGRATIONS[version:]:
             connection.execute(migration)

@@ -28,7 +28,7 @@ class Library:
 
         Raises BundleError when the bundle cannot be used, or the live index does not fit its model.
         """
-        bundle = Bundle.open(settings.base.bundle).with_max_distance(settings.base.max_distance)
+        bundle = Bundle.open(settings.base.bundle.resolve()).with_max_distance(settings.base.max_distance)
         if settings.database is None:
             return cls(bundle)
         library = cls(bundle, LiveIndex(settings.database))
