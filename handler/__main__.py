@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import get_args
 
 from handler.bundle.types import BundleError, Mode
+from handler.settings import SettingsError
 
 # Commands of the build side are found where it is installed; the handler never imports it.
 COMMANDS = "ralph.commands"
@@ -28,12 +29,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         command: Callable[[Sequence[str]], int] = others[argv[0]].load()
         return command(argv[1:])
     arguments = _parser(sorted(others)).parse_args(argv)
-    # After the arguments are known to be good: a typing error is answered before numpy is loaded.
-    from handler import commands
-
     try:
-        code: int = getattr(commands, arguments.command)(arguments, os.environ)
-    except BundleError as error:
+        code = _run(arguments)
+    except (BundleError, SettingsError) as error:
         print(f"ralph: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -42,6 +40,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         # `ralph search … | head`: the reader has enough. Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    return code
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    # After the arguments are known to be good: a typing error is answered before numpy is loaded.
+    if arguments.command == "serve":
+        from handler.serve import serve
+
+        return serve(os.environ, arguments.bundle, arguments.host, arguments.port)
+    from handler import commands
+
+    code: int = getattr(commands, arguments.command)(arguments, os.environ)
     return code
 
 
@@ -74,6 +84,15 @@ def _parser(others: Sequence[str]) -> argparse.ArgumentParser:
     search.add_argument("--explain", action="store_true", help="show ranks, scores and reasons")
     search.add_argument("--json", action="store_true", help="print one JSON object")
 
+    serve = commands.add_parser("serve", help="answer questions from browsers")
+    serve.add_argument(
+        "--bundle", type=Path, metavar="DIR", help="a bundle's folder (default: the current one)"
+    )
+    serve.add_argument("--host", metavar="NAME", help="the address to listen on (default: HOST, or loopback)")
+    serve.add_argument(
+        "--port", type=_port, metavar="N", help="the port to listen on (default: PORT, or 3001); 0 is any"
+    )
+
     verify = commands.add_parser("verify", help="check everything about a bundle")
     verify.add_argument("bundle", nargs="?", type=Path, help="a bundle's folder (default: the current one)")
 
@@ -94,6 +113,12 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-gate", action="store_true", help="show hits however far they are from the question"
     )
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text) <= 65_535):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
+    return int(text)
 
 
 def _positive(text: str) -> int:

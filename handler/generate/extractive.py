@@ -96,7 +96,7 @@ class ExtractiveGenerator:
     """Answers with the best quotes, without any language model."""
 
     name = "extractive"
-    model = None
+    model: str | None = None
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
