@@ -122,15 +122,22 @@ class AnthropicApi:
             self.n_aborted += 1
             self._changed.notify_all()
 
-    def _begin_hold(self) -> socket.socket | None:
-        """A socket that can be read when the hold is over; None when it is over already."""
-        with self._changed:
-            if self._permits:
-                self._permits -= 1
-                return None
-            ours, theirs = socket.socketpair()
-            self._held.append(theirs)
-            return ours
+    @contextmanager
+    def _hold(self) -> Iterator[socket.socket]:
+        """A socket that can be read when the hold is over."""
+        theirs, ours = socket.socketpair()
+        with theirs, ours:
+            with self._changed:
+                self._held.append(ours)
+                if self._permits:
+                    self._permits -= 1
+                    self._held.pop().send(b"!")
+            try:
+                yield theirs
+            finally:
+                with self._changed:
+                    if ours in self._held:
+                        self._held.remove(ours)
 
 
 @contextmanager
@@ -286,10 +293,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self.close_connection = True
                 return
             if step == HOLD:
-                held = self.server.api._begin_hold()
-                if held is not None:
-                    with held:
-                        self._watch(held, None)
+                with self.server.api._hold() as held:
+                    self._watch(held, None)
             elif isinstance(step, Mapping):
                 self._send(step)
         self.wfile.write(b"0\r\n\r\n")

@@ -127,6 +127,7 @@ class _Server(socketserver.ThreadingTCPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # each row is sent when it is written
     server: _Server
 
     def log_message(self, *_args: object) -> None:
