@@ -11,7 +11,7 @@ from functools import partial
 
 from handler.bundle.bundle import Bundle
 from handler.events import Done, Error, Event, Sources, Text, Timing
-from handler.followup import Search, search_with_history
+from handler.followup import Search, search_in_context
 from handler.generate.types import Finished, Generator, GeneratorError, PageRead, Prompt, Turn
 from handler.sources import sources_of
 
@@ -59,7 +59,7 @@ async def answer_events_from(
         return round(1000 * (clock() - started), 1)
 
     # In a thread: a search holds the processor for some 10 ms, during which other answers stream on.
-    found = await asyncio.to_thread(search_with_history, search, question.text, question.history)
+    found = await asyncio.to_thread(search_in_context, search, question.text, question.history, question.page)
     yield Sources(sources_of(found.hits))
     sources_ms = elapsed_ms()
     first_text_ms: float | None = None

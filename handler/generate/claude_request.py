@@ -68,8 +68,7 @@ def messages(prompt: Prompt) -> list[MessageParam]:
     unanswered = [earlier.pop().text] if earlier and earlier[-1].role == "user" else []
     texts: list[TextBlockParam] = [{"type": "text", "text": text} for text in (*unanswered, prompt.question)]
     asked: MessageParam = {"role": "user", "content": [*(_document(hit) for hit in prompt.hits), *texts]}
-    said: list[MessageParam] = [{"role": turn.role, "content": turn.text} for turn in earlier]
-    return [*said, asked]
+    return [*map(_turn, earlier), asked]
 
 
 def turns(history: Sequence[Turn]) -> list[Turn]:
@@ -87,6 +86,12 @@ def turns(history: Sequence[Turn]) -> list[Turn]:
         elif merged or turn.role == "user":
             merged.append(Turn(turn.role, text))
     return merged
+
+
+def _turn(turn: Turn) -> MessageParam:
+    if turn.role == "user":
+        return {"role": "user", "content": turn.text}
+    return {"role": "assistant", "content": turn.text}
 
 
 def _document(hit: Hit) -> DocumentBlockParam:

@@ -30,12 +30,10 @@ COSINE_PER_RANK = 0.04
 # A further quote that is this much further from the question answers something else.
 MAX_COSINE_BELOW_BEST = 0.05
 
-GREETING = "Hello! Ask me about this site: I answer with sentences of its pages, quoted word for word."
-_GREETING = re.compile(
-    r"(?:(?:hi|hello|hey|hallo|good (?:morning|day|evening))(?: there)?[\s,.!]*)?"
-    r"(?:(?:who|what) are you|what(?:'s| is) your name|what can (?:you|i) (?:do|ask)|how are you)?[\s?.!]*",
-    re.IGNORECASE,
-)
+ABOUT_ME = "I am here for questions about this site: I answer with sentences of its pages, word for word."
+_HELLO = r"(?:hi|hello|hey|hallo|good (?:morning|day|evening)|thanks|thank you|bye)(?: there)?"
+_WHO = r"(?:who|what) are you|what(?:['’]s| is) your name|what can (?:you do|i ask)(?: you)?|how are you"
+_SMALL_TALK = re.compile(rf"(?:{_HELLO}[\s,.!]*)?(?:{_WHO})?[\s?.!]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +100,16 @@ class ExtractiveGenerator:
         self._encoder = encoder
 
     async def generate(self, prompt: Prompt) -> AsyncGenerator[Text | Citation | Finished, None]:
-        """Each quote with its citation behind; without hits a greeting, or that the pages do not say."""
+        """Each quote with its citation behind; else who answers here, or that the pages do not say."""
+        if is_small_talk(prompt.question):
+            yield Text(ABOUT_ME)
+            yield Finished("end")
+            return
         quotes = await asyncio.to_thread(
             best_quotes, prompt.search_text or prompt.question, prompt.hits, self._encoder, prompt.vector
         )
         if not quotes:
-            yield Text(GREETING if is_greeting(prompt.question) else I_DONT_KNOW)
+            yield Text(I_DONT_KNOW)
         at = 0
         for quote in quotes:
             shown = ("\n" if at else "") + as_answer(quote)
@@ -122,9 +124,9 @@ def as_answer(quote: Quote) -> str:
     return f"{quote.markdown}\n" if quote.is_code else f"“{' '.join(plain_text(quote.markdown).split())}”"
 
 
-def is_greeting(question: str) -> bool:
-    """Whether somebody says hello, or asks the bot who it is, rather than anything about the pages."""
-    return _GREETING.fullmatch(question.strip()) is not None
+def is_small_talk(question: str) -> bool:
+    """Whether somebody says hello or thanks, or asks the bot who it is, and nothing about the pages."""
+    return _SMALL_TALK.fullmatch(question.strip()) is not None and any(map(str.isalpha, question))
 
 
 def _in_context(quote: Quote, hits: Sequence[Hit]) -> str:

@@ -4,8 +4,8 @@ import pytest
 
 from handler.bundle.gate import Verdict
 from handler.bundle.search import SearchResult
-from handler.followup import MAX_EARLIER, leans, search_texts, search_with_history
-from handler.generate.types import Turn
+from handler.followup import MAX_EARLIER, leans, search_in_context, search_texts
+from handler.generate.types import PageRead, Turn
 
 FIRST = "How do I install the bundle on Apache?"
 HISTORY = (Turn("user", FIRST), Turn("assistant", "Copy it."))
@@ -39,7 +39,7 @@ def test_a_question_that_leans_is_searched_with_the_earlier_one(question: str) -
         "how can I check that a bundle is whole",
         "How many files does it take to make a whole site?", "Which embedding model is the default?",
         "what does RAG_MAX_DISTANCE do", "Is there a way to rename collections?",
-        "What is this?", "what is this page about?", "who are you?", "what can you do", "thanks!", "hello",
+        "who are you?", "what can you do", "thanks!", "hello",
         "In which folder do bundles stand?", "what does he do for a living?",
         "wie installiere ich das auf einem Server?",
     ],
@@ -51,6 +51,27 @@ def test_a_question_that_says_all_itself_is_searched_alone(question: str) -> Non
 @pytest.mark.parametrize("question", ["nginx?", "wordpress export", "old bundles"])
 def test_a_fragment_is_searched_alone_first(question: str) -> None:
     assert search_texts(question, HISTORY) == [question, f"{question}\n{FIRST}"]
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["What is this?", "summarize this page", "who wrote this?", "what does it say here", "Explain this."],
+)
+def test_what_points_at_the_page_is_searched_with_its_title(question: str) -> None:
+    page = PageRead("https://example.org/pond", "The pond ")
+    assert search_texts(question, (), page) == [f"{question}\nThe pond", question]
+    assert search_texts(question, HISTORY, page) == [f"{question}\nThe pond", question]
+
+
+@pytest.mark.parametrize("page", [None, PageRead("https://example.org/pond", " ")])
+def test_without_a_page_this_is_what_was_spoken_of(page: PageRead | None) -> None:
+    assert search_texts("what is this?", HISTORY, page) == [f"what is this?\n{FIRST}", "what is this?"]
+    assert search_texts("what is this?", (), page) == ["what is this?"]
+
+
+@pytest.mark.parametrize("question", ["How do I install nginx here?", "why?", "Where is the piano?"])
+def test_a_question_of_its_own_does_not_mean_the_page(question: str) -> None:
+    assert search_texts(question, (), PageRead("https://example.org/pond", "The pond")) == [question]
 
 
 @pytest.mark.parametrize("history", [(), (Turn("assistant", "Hello!"),)])
@@ -83,7 +104,7 @@ def test_a_chain_has_an_end() -> None:
 def test_the_first_text_that_the_gate_accepts_is_what_is_found(
     question: str, accepted: set[str], found_by: str | None
 ) -> None:
-    found = search_with_history(
+    found = search_in_context(
         lambda text: SearchResult(text, (), Verdict(text in accepted, "")), question, HISTORY
     )
     assert found.gate.accepted == (found_by is not None)
