@@ -210,7 +210,7 @@ async def _invalid(_request: Request, error: Exception) -> Response:
     """What is wrong with a request, without repeating it."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
+    where = ".".join(str(part) for part in first["loc"])[:200].encode("ascii", "backslashreplace").decode()
     return problem(422, "bad_request", f"{where}: {first['msg']}")
 
 

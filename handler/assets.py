@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from functools import cache
 from pathlib import Path
 
 from starlette.requests import Request
@@ -29,12 +28,7 @@ class Assets:
     def __init__(self, folder: Path = FOLDER, fresh: bool = False) -> None:
         self._folder = folder
         self._fresh = fresh
-        self._read = self._load if fresh else cache(self._load)
-
-    def check(self) -> None:
-        """Raises OSError when a file is missing."""
-        for name in ("widget.js", "demo.html"):
-            self._load(name)
+        self._loaded = {} if fresh else {name: self._load(name) for name in ("widget.js", "demo.html")}
 
     async def widget(self, request: Request) -> Response:
         """The widget's script."""
@@ -58,6 +52,9 @@ class Assets:
         return HTMLResponse(
             body, headers={"Content-Security-Policy": policy, "X-Frame-Options": "SAMEORIGIN"}
         )
+
+    def _read(self, name: str) -> bytes:
+        return self._load(name) if self._fresh else self._loaded[name]
 
     def _load(self, name: str) -> bytes:
         return (self._folder / name).read_bytes()

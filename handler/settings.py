@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -56,7 +56,7 @@ class ServeSettings:
     state_dir: Path
     log_questions: bool
     starters: tuple[str, ...]
-    api_key: str | None
+    api_key: str | None = field(repr=False)
     base_url: str | None
     model: str
     max_tokens: int
@@ -156,7 +156,7 @@ def _whole(environ: Mapping[str, str], name: str, default: int, least: int, most
     if not text:
         return default
     if not (text.isascii() and text.isdecimal() and least <= int(text[:20]) <= most):
-        raise SettingsError(f"{name}: {text!r} is not a whole number from {least} to {most}")
+        raise SettingsError(f"{name}: {text[:50]!r} is not a whole number from {least} to {most}")
     return int(text)
 
 
@@ -181,24 +181,31 @@ def _origins(environ: Mapping[str, str]) -> tuple[str, ...]:
     if origins == ("*",):
         return origins
     for origin in origins:
-        try:
-            parts = urlsplit(origin)
-            port = parts.port
-        except ValueError:
-            parts, port = urlsplit(""), None
-        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-        is_default = (parts.scheme, port) in (("http", 80), ("https", 443))
-        sent = f"{parts.scheme}://{host}" + (f":{port}" if port and not is_default else "")
-        if parts.scheme not in ("http", "https") or not host or not origin.isascii() or sent != origin:
-            raise SettingsError(
-                f"ALLOWED_ORIGINS: {origin!r} is not what a browser sends as an origin; write "
-                + (
-                    f"{sent}"
-                    if host and origin.isascii()
-                    else "https://example.org, names in other scripts as xn--…"
-                )
-            )
+        sent = _as_sent(origin)
+        if "*" in origin:
+            remedy = "name each origin, or write * alone, for all there are"
+        elif sent is None:
+            remedy = "write https:// and a host, one in another script as xn--…"
+        elif sent != origin:
+            remedy = f"write {sent}"
+        else:
+            continue
+        raise SettingsError(f"ALLOWED_ORIGINS: {origin!r} is not what a browser sends as an origin; {remedy}")
     return origins
+
+
+def _as_sent(url: str) -> str | None:
+    """The origin of an address as browsers send it (RFC 6454, section 6.2); None where it has none."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in ("http", "https") or not parts.hostname or not url.isascii():
+        return None
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    is_default = (parts.scheme, port) in (("http", 80), ("https", 443), (parts.scheme, None))
+    return f"{parts.scheme}://{host}" + ("" if is_default else f":{port}")
 
 
 def _proxies(environ: Mapping[str, str]) -> tuple[str, ...]:

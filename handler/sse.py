@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 import anyio
 from starlette.responses import StreamingResponse
@@ -22,6 +22,7 @@ PING = b": ping\n\n"
 HEADERS = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
 
 _BROKEN = Error("internal", "Something went wrong here. Please try again.")
+_STOPPED = Error("cut_off", "The server is being restarted. Please ask again.", retry_after_s=5)
 _END = None
 
 _log = logging.getLogger("ralph")
@@ -50,6 +51,10 @@ class EventStream(StreamingResponse):
         try:
             async with aclosing(self._stream):
                 await super().__call__(scope, receive, send)
+        except asyncio.CancelledError:  # a server that ends has waited long enough
+            with suppress(OSError, RuntimeError):  # nobody is there, or nothing was begun
+                await send({"type": "http.response.body", "body": encode(_STOPPED), "more_body": False})
+            raise
         finally:
             if self._on_end:
                 await self._on_end()
