@@ -93,7 +93,10 @@
     document.cookie = `${NAME_COOKIE}=${encodeURIComponent(name)}; Max-Age=${YEAR_S}; Path=/; SameSite=Lax${secure}`;
   }
 
-  const canonical = () => webAddress(document.querySelector('link[rel="canonical"]')?.getAttribute('href') ?? '::');
+  const canonical = () => {
+    const link = document.querySelector('link[rel="canonical"][href]');
+    return link && webAddress(link.href);
+  };
   const landed = { path: location.pathname, canonical: canonical()?.href };
 
   /** The page that is being read now. A canonical link left over from before a client-side navigation
@@ -265,7 +268,7 @@
     }
     out += text.slice(last);
     const cited = citedSources({ citations, sources });
-    return cited.length ? `${out}\n\n${cited.map((s) => `[${s.number}] ${s.title} ${s.url}`).join('\n')}` : out;
+    return cited.length ? `${out}\n\n${cited.map((one) => `[${one.number}] ${one.title} ${webAddress(one.url)?.href ?? ''}`).join('\n')}` : out;
   }
 
   const citedSources = ({ citations, sources }) =>
@@ -461,16 +464,17 @@
 
     serve(mark, citation) {
       const show = () => this.show(mark, citation);
-      let touched = false;
-      mark.addEventListener('pointerenter', show);
-      mark.addEventListener('pointerleave', () => this.hideSoon());
-      mark.addEventListener('pointerdown', (event) => { touched = event.pointerType === 'touch' && this.mark !== mark; });
+      const byFinger = ({ pointerType }) => pointerType === 'touch';
+      let firstTap = false;
+      mark.addEventListener('pointerenter', (event) => byFinger(event) || show());
+      mark.addEventListener('pointerleave', (event) => byFinger(event) || this.hideSoon());
+      mark.addEventListener('pointerdown', (event) => { firstTap = byFinger(event) && this.mark !== mark; });
       mark.addEventListener('focus', show);
       mark.addEventListener('blur', () => this.hide());
-      // A finger has no hover: its first tap shows the words, the next one follows the link.
+      // A finger cannot hover: its first tap shows the words, the next one follows the link.
       mark.addEventListener('click', (event) => {
-        if (touched) event.preventDefault();
-        touched = false;
+        if (firstTap) event.preventDefault();
+        firstTap = false;
         show();
       });
     },
@@ -527,7 +531,7 @@
   // Letters of 3 by 5 dots: five rows, an octal digit each.
   const LETTERS = {
     a: '25755', b: '65656', c: '34443', d: '65556', e: '74647', f: '74644', g: '34553', h: '55755', i: '72227', j: '11152',
-    k: '55655', l: '44447', m: '57755', n: '65555', o: '25552', p: '65644', q: '25563', r: '65655', s: '34216', t: '72222',
+    k: '55655', l: '44447', m: '57755', n: '65555', o: '75557', p: '65644', q: '25563', r: '65655', s: '34216', t: '72222',
     u: '55557', v: '55552', w: '55775', x: '55255', y: '55222', z: '71247', 0: '75557', 1: '26227', 2: '71747', 3: '71717',
     4: '55711', 5: '74717', 6: '74757', 7: '71222', 8: '75757', 9: '75717', '-': '00700', '.': '00002', ' ': '00000',
   };
@@ -628,13 +632,14 @@
 
   // --- Opening and closing ------------------------------------------------------------------------------
 
-  const state = { greeted: false, naming: false, hurry: null, run: null, exchanges: [], opener: null };
+  const state = { shown: false, greeted: false, naming: false, hurry: null, run: null, exchanges: [], opener: null };
 
   const tell = (name, detail = {}) => window.dispatchEvent(new CustomEvent(`ralph:${name}`, { detail }));
 
   function open() {
     if (ui.window.open) return ui.input.focus();
     state.opener = root.activeElement ?? document.activeElement;
+    state.shown = true;
     ui.corner.hidden = true;
     if (ui.corner.matches(':popover-open')) ui.corner.hidePopover();
     showTitle();
@@ -650,16 +655,20 @@
   /** Hides the window; the answer that is being written goes on, and the launcher tells when it is there. */
   function minimise() {
     ui.window.close();
+    closed();
   }
 
   /** Hides the window and stops what is going on in it. The conversation is kept until the page is left. */
   function close() {
     stop();
-    ui.window.close();
+    minimise();
   }
 
+  /** Also when the browser closed it, upon Escape or Android's back. Its event comes late: the window may
+   * be open again, or it only moved into or out of the top layer. */
   function closed() {
-    if (ui.window.open) return; // It only moved into or out of the top layer.
+    if (ui.window.open || !state.shown) return;
+    state.shown = false;
     tip.hide();
     ui.window.classList.remove('maximised');
     showLauncher();
@@ -968,7 +977,7 @@ h3, h4 { font: inherit; }
 .privacy::before { content: "●"; content: "●" / ""; color: var(--green); margin-inline-end: 8px; font-size: 9px; vertical-align: 1px; }
 
 .coming { opacity: 0; }
-.banner { margin-block: 14px 4px; font: 14px/1.15 var(--mono); color: var(--cyan); text-shadow: 0 0 14px rgb(111 220 236 / .45); overflow: hidden; white-space: pre; }
+.banner { margin-block: 14px 4px; font: 14px/1.15 var(--mono); color: var(--cyan); text-shadow: 0 0 12px rgb(111 220 236 / .3); overflow: hidden; white-space: pre; }
 .starters { margin-top: 12px; }
 .starters h3, .sources h4 { color: var(--dim); }
 .starters button { min-height: 28px; padding: 2px 6px 2px 0; text-align: start; color: var(--cyan); }
@@ -1003,7 +1012,7 @@ textarea::placeholder { color: var(--dim); opacity: 1; }
 .answer p code { padding: 1px 5px; background: rgb(160 226 240 / .1); border-radius: 4px; }
 .streaming .answer > :last-child::after { content: "▋"; content: "▋" / ""; color: var(--green); animation: blink 1s steps(1) infinite; }
 .mark {
-  padding: 4px 2px; min-width: 24px; font-size: 12px; color: var(--cyan); text-decoration: none; unicode-bidi: isolate;
+  padding: 5px 2px; min-width: 24px; font-size: 12px; color: var(--cyan); text-decoration: none; unicode-bidi: isolate;
   white-space: nowrap; border-radius: 4px;
 }
 .mark::before { content: "\\2060"; }
@@ -1041,7 +1050,6 @@ textarea::placeholder { color: var(--dim); opacity: 1; }
   .privacy { padding: 6px 14px calc(6px + env(safe-area-inset-bottom)); }
   textarea { font-size: 16px; flex-basis: 12em; } /* below 16px iOS zooms into the page */
   .banner { font-size: min(14px, 2.9vw); }
-  .line .prompt { flex-basis: 100%; }
 }
 @media (prefers-reduced-motion: reduce) {
   *, *::before, *::after, ::backdrop { animation: none !important; transition: none !important; }
@@ -1065,6 +1073,7 @@ textarea::placeholder { color: var(--dim); opacity: 1; }
       const beside = document.body.contains(script) ? script.parentElement : document.body;
       (document.querySelector(options.target || ':not(*)') ?? beside).append(element);
       ui.window.setAttribute('open', ''); // show() would take the focus away from the page.
+      state.shown = true;
       ui.corner.hidden = true;
       greet();
       return;
@@ -1082,7 +1091,10 @@ textarea::placeholder { color: var(--dim); opacity: 1; }
   showPrompt();
   ui.window.addEventListener('keydown', keyDown);
   ui.window.addEventListener('close', closed);
-  ui.window.addEventListener('click', () => state.hurry?.());
+  ui.window.addEventListener('click', (event) => {
+    state.hurry?.();
+    if (!event.composedPath().some((one) => one === tip.mark || one === tip.element)) tip.hide();
+  });
   ui.input.addEventListener('input', fitInput);
   ui.screen.addEventListener('scroll', () => { follow.noticed(); tip.hide(); }, { passive: true });
   window.visualViewport?.addEventListener('resize', fitViewport);
