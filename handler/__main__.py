@@ -49,6 +49,10 @@ def _run(arguments: argparse.Namespace) -> int:
         from handler.serve import serve
 
         return serve(os.environ, arguments.bundle, arguments.host, arguments.port)
+    if arguments.command == "local":
+        from handler.local.serve import serve as serve_locally
+
+        return serve_locally(os.environ, arguments.bundle, arguments.host, arguments.port)
     from handler import commands
 
     code: int = getattr(commands, arguments.command)(arguments, os.environ)
@@ -91,6 +95,22 @@ def _parser(others: Sequence[str]) -> argparse.ArgumentParser:
     serve.add_argument("--host", metavar="NAME", help="the address to listen on (default: HOST, or loopback)")
     serve.add_argument(
         "--port", type=_port, metavar="N", help="the port to listen on (default: PORT, or 3001); 0 is any"
+    )
+
+    local = commands.add_parser(
+        "local", help="chat with everything, private pages too, on this machine alone"
+    )
+    local.add_argument(
+        "--bundle", type=Path, metavar="DIR", help="a bundle's folder (default: the current one)"
+    )
+    local.add_argument(
+        "--host", metavar="NAME", help="the loopback address to listen on (default: 127.0.0.1)"
+    )
+    local.add_argument(
+        "--port",
+        type=_port,
+        metavar="N",
+        help="the port to listen on (default: LOCAL_PORT, or 3002); 0 is any",
     )
 
     verify = commands.add_parser("verify", help="check everything about a bundle")

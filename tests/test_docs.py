@@ -25,7 +25,8 @@ def read(name: str) -> str:
 def variables() -> set[str]:
     """The environment variables that the settings modules, and this repository's sites, read."""
     found: set[str] = set()
-    for path in (ROOT / "handler" / "settings.py", ROOT / "pipeline" / "settings.py"):
+    for folder in ("handler", "handler/local", "pipeline"):
+        path = ROOT / folder / "settings.py"
         found |= set(re.findall(r'"([A-Z][A-Z_]{2,})"', path.read_text(encoding="utf-8")))
     for path in (ROOT / "sites").glob("*/site.toml"):
         found |= set(re.findall(r"\$\{(\w+)\}", path.read_text(encoding="utf-8")))

@@ -71,7 +71,7 @@ class OllamaGenerator:
             # No proxy and no redirect may carry the pages to another machine.
             trust_env=False,
             follow_redirects=False,
-            # Loopback speaks no TLS: an empty context saves the tenth of a second of reading certificates.
+            # Loopback speaks no TLS: an empty context saves the 25 ms of reading certificates.
             verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
         )
         with _explained(settings):

@@ -31,8 +31,11 @@ class Library:
         bundle = Bundle.open(settings.base.bundle.resolve()).with_max_distance(settings.base.max_distance)
         if settings.database is None:
             return cls(bundle)
-        library = cls(bundle, LiveIndex(settings.database))
-        library.current()
+        try:
+            library = cls(bundle, LiveIndex(settings.database))
+            library.current()
+        except BundleError as error:
+            raise BundleError(f"RAG_DB_PATH: {error}") from None
         return library
 
     @property

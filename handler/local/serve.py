@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Mapping
+from pathlib import Path
 
 import uvicorn
 
@@ -10,18 +12,18 @@ from handler.generate.ollama import OllamaGenerator
 from handler.local.app import create_app
 from handler.local.conversations import FILE, Conversations
 from handler.local.library import Library
-from handler.local.settings import LocalSettings
-from handler.settings import SettingsError
+from handler.local.settings import read_local_settings
+from handler.settings import SettingsError, with_env_file
 
 # Answers that stream when Ctrl-C is pressed are cut, and kept as far as they got.
 SHUTDOWN_TIMEOUT_S = 2
 
 
-def serve(settings: LocalSettings) -> None:
-    """Answers until a signal ends the process.
-
-    Raises BundleError, ConversationError or SettingsError before anything listens.
-    """
+def serve(
+    environ: Mapping[str, str], bundle: Path | None = None, host: str | None = None, port: int | None = None
+) -> int:
+    """Answers until a signal ends it. Raises SettingsError or BundleError before anything listens."""
+    settings = read_local_settings(with_env_file(environ, Path.cwd()), bundle, host, port)
     conversations = Conversations.open(settings.state_dir / FILE)
     app = create_app(Library.open(settings), OllamaGenerator(settings.ollama), conversations)
     listener = listen(settings.host, settings.port)
@@ -41,6 +43,7 @@ def serve(settings: LocalSettings) -> None:
         timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
     )
     uvicorn.Server(config).run(sockets=[listener])
+    return 0
 
 
 def listen(host: str, port: int) -> socket.socket:

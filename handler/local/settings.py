@@ -89,8 +89,8 @@ def _ollama_url(host: str) -> str:
     name = {"0.0.0.0": "127.0.0.1", "::": "::1", "localhost": "127.0.0.1"}.get(name, name)  # noqa: S104
     if not _is_loopback(name):
         raise SettingsError(
-            f"OLLAMA_HOST: {host!r} is not this machine. The local chat sends your pages and questions to "
-            "127.0.0.1 and nowhere else; unset it, or forward a port with ssh -L if you must"
+            f"OLLAMA_HOST: {host!r} is not this machine. The local chat shows your pages to a model at "
+            "127.0.0.1 or ::1 and nowhere else: write one of them, or unset it"
         )
     if parts.scheme != "http" or parts.path not in ("", "/") or parts.query or parts.fragment:
         raise SettingsError(f"OLLAMA_HOST: {host!r} is no plain address; write http://127.0.0.1:{port}")

@@ -1,13 +1,6 @@
 // The local chat's window: conversations at the side, answers as they stream. Everything that pages or a
 // model wrote goes into the document as text; links lead to http(s) addresses only.
 
-const BANNER = String.raw`
-            _       _
- _ __ __ _ | |_ __ | |__
-| '__/ _' || | '_ \| '_ \
-| | | (_| || | |_) | | | |
-|_|  \__,_||_| .__/|_| |_|
-             |_|`.slice(1);
 const CUT = "The answer broke off.";
 const MARK = "\uE000"; // stands where a citation goes; no text has it
 
@@ -73,12 +66,12 @@ class AnswerView {
   show() {
     this.waits.hidden = true;
     this.body.hidden = false;
-    this.body.replaceChildren(...markdown(withMarks(this.text, this.citations), () => this.nextCitation()));
+    // The links for the marks, in the order of the text.
+    const links = [...this.citations].sort((a, b) => a.at - b.at).map((citation) => this.link(citation));
+    this.body.replaceChildren(...markdown(withMarks(this.text, this.citations), () => links.shift()));
   }
 
-  // The links for the marks, in the order of the text.
-  nextCitation() {
-    const citation = this.inOrder.shift();
+  link(citation) {
     const source = this.sources[citation.source - 1];
     const link = outside(source?.url, `[${citation.source}]`);
     link.classList.add("cite");
@@ -86,10 +79,6 @@ class AnswerView {
     link.dataset.quote = citation.quote;
     if (!link.href) link.tabIndex = 0;
     return link;
-  }
-
-  get inOrder() {
-    return (this.queue ??= [...this.citations].sort((a, b) => a.at - b.at));
   }
 
   showSources() {
@@ -142,7 +131,7 @@ function markdown(text, citation) {
   for (const part of text.split(/^(```[^\n]*\n[\s\S]*?(?:\n```[ \t]*$|$(?![\s\S])))/m)) {
     const code = /^```[^\n]*\n([\s\S]*?)(?:\n```[ \t]*)?$/.exec(part);
     if (code) nodes.push(element("pre", { tabIndex: 0 }, element("code", {}, ...marked(code[1]))));
-    else inline(part, nodes);
+    else inline(part.replace(/^\n+(?=[\s\S])|\n+$/g, ""), nodes); // blocks keep their own distance
   }
   return nodes;
 }
@@ -173,7 +162,8 @@ async function ask(text) {
   try {
     error = await stream(text, id, view);
   } catch (problem) {
-    error = live.stop.signal.aborted ? "Stopped." : problem instanceof TypeError ? CUT : problem.message;
+    error = live.stop.signal.aborted ? "Stopped." : CUT;
+    if (!live.stop.signal.aborted) console.error(problem);
   }
   view.finish(error);
   busy(view, false);
@@ -266,10 +256,9 @@ async function fill(thread, id) {
       if (role === "user") asked = text;
       else {
         const view = new AnswerView(asked, thread);
-        view.setSources(details.sources);
-        view.citations = details.citations;
-        view.showSources();
+        Object.assign(view, { text, sources: details.sources, citations: details.citations });
         view.show();
+        view.showSources();
         view.finish(state === "whole" ? null : details.error ?? CUT);
       }
     }
@@ -279,13 +268,12 @@ async function fill(thread, id) {
 }
 
 function welcome() {
-  const names = about?.collections.join(", ");
-  return element("div", { className: "welcome" },
-    element("pre", { className: "banner", textContent: BANNER, ariaHidden: "true" }),
-    element("p", { className: "hint", textContent: names
-      ? `Ask your pages: ${names}. Answers cite them.`
-      : "There is nothing to ask yet: the index is empty." }),
-    element("p", { className: "hint", textContent: "Enter asks, Shift+Enter begins a line, Esc stops." }));
+  const node = $("welcome").content.cloneNode(true);
+  const names = about.collections.join(", ");
+  node.querySelector(".what").textContent = names
+    ? `Ask your pages: ${names}. Answers cite them.`
+    : "There is nothing to ask yet: the index is empty.";
+  return node;
 }
 
 async function showList() {
