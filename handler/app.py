@@ -20,6 +20,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from handler.answer import answer_events, public_names
 from handler.assets import Assets
+from handler.body import BodyLimit
 from handler.budget import Budget
 from handler.current import Current
 from handler.events import ErrorCode
@@ -85,8 +86,8 @@ def create_app(
     @app.post(
         "/api/ask",
         response_class=EventStream,
+        status_code=200,
         responses={200: {"description": _STREAM}, **_problems(400, 403, 413, 422, 429, 500)},
-        max_body_size=MAX_BODY_BYTES,
     )
     async def ask(body: AskBody, request: Request) -> Response:
         """Answers a question, as a stream of events: sources, then text and citation, then done or error."""
@@ -179,6 +180,7 @@ def _add_middleware(
     app: FastAPI, settings: ServeSettings, logger: logging.Logger | Logger, clock: Callable[[], float]
 ) -> None:
     """All that a request passes on its way in; what is added last comes first."""
+    app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
     if settings.rate_limit_per_min:
         per_min = settings.rate_limit_per_min
         windows = {

@@ -39,9 +39,6 @@ class FixedWindow:
         self._counts[client] = count + 1
         return None
 
-    def __len__(self) -> int:
-        return len(self._counts)
-
 
 class RateLimit:
     """Middleware that answers 429 before a body is read. `windows` has those of the limited paths."""
@@ -53,8 +50,8 @@ class RateLimit:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes a request on while its client's minute is not used up."""
         window = self._windows.get(scope["path"]) if scope["type"] == "http" else None
-        retry_after_s = window and window.take(client_key(scope))
-        if not retry_after_s:
+        retry_after_s = None if window is None else window.take(client_key(scope))
+        if retry_after_s is None:
             await self._app(scope, receive, send)
             return
         response = problem(

@@ -54,7 +54,16 @@ def tiny_encoder(tiny_spec: ModelSpec) -> Encoder:
 @pytest.fixture
 def make_bundle(tmp_path: Path, tiny_encoder: Encoder) -> MakeBundle:
     """Seals a bundle of some pages and returns its folder; collection `diary` is not public."""
+    return _maker(tmp_path, tiny_encoder)
 
+
+@pytest.fixture(scope="session")
+def sample_bundle(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Encoder) -> Path:
+    """The folder of a bundle of PAGES, for tests that change nothing in it."""
+    return _maker(tmp_path_factory.mktemp("sample"), tiny_encoder)()
+
+
+def _maker(tmp_path: Path, tiny_encoder: Encoder) -> MakeBundle:
     def make(
         pages: Pages = PAGES, gate: Gate | None = None, evaluation: Mapping[str, object] | None = None
     ) -> Path:
