@@ -94,20 +94,23 @@ class ClaudeGenerator:
 
     async def _stream(self, prompt: Prompt) -> AsyncGenerator[RawMessageStreamEvent, None]:
         """The API's events, message_stop the last. Raises GeneratorError. Closing it aborts upstream."""
-        await asyncio.to_thread(self.warm_up)
+        if self._client is None:
+            await asyncio.to_thread(self.warm_up)
         import httpx2
         from anthropic import AnthropicError
 
         from handler.generate.claude_errors import cut_off, explained
 
         self._client = self._client or self._connect()
+        system = claude_request.system_blocks(self._persona(), prompt)
+        messages = claude_request.messages(prompt)
         is_begun = is_whole = False
         try:
             async with await self._client.messages.create(
                 model=self._settings.model,
                 max_tokens=self._settings.max_tokens,
-                system=claude_request.system_blocks(self._persona(), prompt),
-                messages=claude_request.messages(prompt),
+                system=system,
+                messages=messages,
                 stream=True,
             ) as stream:
                 is_begun = True
@@ -115,7 +118,8 @@ class ClaudeGenerator:
                     yield event
                     # Reading on to the end keeps the connection for the next question.
                     is_whole = event.type == "message_stop"
-        except (AnthropicError, httpx2.HTTPError) as error:
+        # ValueError: what came is not UTF-8 or not JSON, and the SDK does not say so in an error of its own.
+        except (AnthropicError, httpx2.HTTPError, ValueError) as error:
             raise explained(error, is_begun=is_begun) from error
         if not is_whole:
             raise cut_off()

@@ -33,6 +33,7 @@ MAX_COSINE_BELOW_BEST = 0.05
 ABOUT_ME = "I am here for questions about this site: I answer with sentences of its pages, word for word."
 _HELLO = r"(?:hi|hello|hey|hallo|good (?:morning|day|evening)|thanks|thank you|bye)(?: there)?"
 _WHO = r"(?:who|what) are you|what(?:['’]s| is) your name|what can (?:you do|i ask)(?: you)?|how are you"
+MAX_SMALL_TALK_CHARS = 80
 _SMALL_TALK = re.compile(rf"(?:{_HELLO}[\s,.!]*)?(?:{_WHO})?[\s?.!]*", re.IGNORECASE)
 
 
@@ -126,7 +127,9 @@ def as_answer(quote: Quote) -> str:
 
 def is_small_talk(question: str) -> bool:
     """Whether somebody says hello or thanks, or asks the bot who it is, and nothing about the pages."""
-    return _SMALL_TALK.fullmatch(question.strip()) is not None and any(map(str.isalpha, question))
+    if len(question) > MAX_SMALL_TALK_CHARS or not any(map(str.isalpha, question)):
+        return False
+    return _SMALL_TALK.fullmatch(question.strip()) is not None
 
 
 def _in_context(quote: Quote, hits: Sequence[Hit]) -> str:

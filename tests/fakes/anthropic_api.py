@@ -26,10 +26,10 @@ from typing import Any, Literal
 API_VERSION = "2026-10-21"
 
 ApiEvent = Mapping[str, Any]
-# HOLD is silence until the test calls go_on(), DROP a connection that breaks.
+# HOLD is silence until the test calls go_on(), DROP a connection that breaks; bytes go out as they are.
 HOLD: Literal["hold"] = "hold"
 DROP: Literal["drop"] = "drop"
-Step = ApiEvent | Literal["hold", "drop"]
+Step = ApiEvent | bytes | Literal["hold", "drop"]
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,11 @@ class Block:
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked: the header names in lower case, the body as JSON."""
+    """What was asked: the header names in lower case, the body as JSON. `client` is the connection's port."""
 
     headers: Mapping[str, str]
     body: Mapping[str, Any]
+    client: int
 
     @property
     def documents(self) -> list[Mapping[str, Any]]:
@@ -259,7 +260,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """POST /v1/messages, always streamed."""
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        request = Request({name.lower(): value for name, value in self.headers.items()}, body)
+        port = self.client_address[1]
+        request = Request({name.lower(): value for name, value in self.headers.items()}, body, port)
         reply = self.server.api._take(request)
         fault = _fault(self.path, request)
         if fault or isinstance(reply, Refusal):
@@ -295,12 +297,11 @@ class _Handler(BaseHTTPRequestHandler):
             if step == HOLD:
                 with self.server.api._hold() as held:
                     self._watch(held, None)
-            elif isinstance(step, Mapping):
-                self._send(step)
+            else:
+                self._send(step if isinstance(step, bytes) else _encoded(step))
         self.wfile.write(b"0\r\n\r\n")
 
-    def _send(self, event: ApiEvent) -> None:
-        content = f"event: {event['type']}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n".encode()
+    def _send(self, content: bytes) -> None:
         for start in range(0, len(content), self.server.api.packet_bytes):
             packet = content[start : start + self.server.api.packet_bytes]
             self.wfile.write(b"%x\r\n%b\r\n" % (len(packet), packet))
@@ -316,6 +317,10 @@ class _Handler(BaseHTTPRequestHandler):
             ready = [key.fileobj for key, _ in selector.select(timeout_s)]
         if self.connection in ready and held not in ready:
             raise ConnectionResetError
+
+
+def _encoded(event: ApiEvent) -> bytes:
+    return f"event: {event['type']}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n".encode()
 
 
 def _blocks(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager
 
@@ -260,6 +262,15 @@ def test_a_stream_that_ends_before_its_answer_is_cut_off(api: AnthropicApi) -> N
     assert error.code == "cut_off"
 
 
+@pytest.mark.parametrize("garbage", [b"event: x\ndata: {no\n\n", b"event: x\ndata: \xff\n\n", b"<html>"])
+def test_what_is_no_stream_of_events_is_cut_off(api: AnthropicApi, garbage: bytes) -> None:
+    api.replies.append([*stream(Block(["The pond"]))[:3], garbage])
+    pieces, error = answer(api)
+    assert pieces == [Text("The pond")]
+    assert error is not None
+    assert error.code == "cut_off"
+
+
 @pytest.mark.parametrize("n_events", [0, 3])
 def test_silence_has_an_end(api: AnthropicApi, n_events: int) -> None:
     api.replies.append([*stream(Block(["The pond"]))[:n_events], HOLD])
@@ -320,6 +331,25 @@ def test_text_comes_as_it_is_made(api: AnthropicApi) -> None:
         assert api.n_aborted == 0
 
     asyncio.run(run())
+
+
+def test_nothing_slow_is_loaded_before_the_first_answer() -> None:
+    program = (
+        "import sys, handler.answer, handler.generate.claude; print({'anthropic', 'httpx2'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+def test_the_connection_is_kept_for_the_next_question(api: AnthropicApi) -> None:
+    async def run() -> None:
+        async with claude(api) as generator:
+            for _ in range(3):
+                assert [piece async for piece in generator.generate(PROMPT)]
+
+    asyncio.run(run())
+    assert len({request.client for request in api.requests}) == 1
+    assert api.n_aborted == 0
 
 
 def test_the_key_does_not_show_in_the_settings() -> None:
