@@ -71,7 +71,7 @@ def read_settings(environ: Mapping[str, str], bundle: Path | None = None) -> Set
     """
     return Settings(
         bundle=bundle or _bundle(environ),
-        max_distance=_number(environ, "RAG_MAX_DISTANCE", 0, 2, "is the L2 distance of unit vectors"),
+        max_distance=number(environ, "RAG_MAX_DISTANCE", 0, 2, "is the L2 distance of unit vectors"),
     )
 
 
@@ -84,21 +84,21 @@ def read_serve_settings(
     """
     return ServeSettings(
         host=host or environ.get("HOST") or None,
-        port=_whole(environ, "PORT", 3001, 0, 65_535) if port is None else port,
+        port=whole_number(environ, "PORT", 3001, 0, 65_535) if port is None else port,
         dev=_flag(environ, "DEV"),
         allowed_origins=_origins(environ),
         trusted_proxies=_proxies(environ),
-        rate_limit_per_min=_whole(environ, "ASK_RATE_LIMIT_PER_MIN", 20, 0, 1_000_000) or None,
-        max_question_chars=_whole(environ, "ASK_MAX_QUESTION_CHARS", 1_000, 1, MAX_QUESTION_CHARS),
-        daily_tokens=_whole(environ, "ASK_DAILY_TOKENS", 0, 0, 10**12) or None,
-        state_dir=_state_dir(environ),
+        rate_limit_per_min=whole_number(environ, "ASK_RATE_LIMIT_PER_MIN", 20, 0, 1_000_000) or None,
+        max_question_chars=whole_number(environ, "ASK_MAX_QUESTION_CHARS", 1_000, 1, MAX_QUESTION_CHARS),
+        daily_tokens=whole_number(environ, "ASK_DAILY_TOKENS", 0, 0, 10**12) or None,
+        state_dir=state_dir(environ),
         log_questions=_flag(environ, "LOG_QUESTIONS"),
         starters=_starters(environ),
         api_key=environ.get("ANTHROPIC_API_KEY", "").strip() or None,
         base_url=_url(environ, "ANTHROPIC_BASE_URL"),
         model=environ.get("ASK_MODEL") or "claude-haiku-4-5",
-        max_tokens=_whole(environ, "ASK_MAX_TOKENS", 1_024, 1, 64_000),
-        timeout_s=_number(environ, "ASK_TIMEOUT_S", 1, 600, "is how long the model may be silent") or 30.0,
+        max_tokens=whole_number(environ, "ASK_MAX_TOKENS", 1_024, 1, 64_000),
+        timeout_s=number(environ, "ASK_TIMEOUT_S", 1, 600, "is how long the model may be silent") or 30.0,
         persona=_file(environ, "DAVO_BOT_PROMPT"),
     )
 
@@ -130,7 +130,8 @@ def _bundle(environ: Mapping[str, str]) -> Path:
     raise BundleError("no bundle is named: set RALPH_BUNDLE to its folder, or give --bundle")
 
 
-def _state_dir(environ: Mapping[str, str]) -> Path:
+def state_dir(environ: Mapping[str, str]) -> Path:
+    """The folder for what outlives a process; it need not exist yet."""
     if named := environ.get("STATE_DIR"):
         return Path(named).expanduser()
     return (
@@ -138,7 +139,8 @@ def _state_dir(environ: Mapping[str, str]) -> Path:
     )
 
 
-def _number(environ: Mapping[str, str], name: str, least: float, most: float, what: str) -> float | None:
+def number(environ: Mapping[str, str], name: str, least: float, most: float, what: str) -> float | None:
+    """The number that a variable holds, None where it is not set. Raises SettingsError, saying what it is."""
     text = environ.get(name)
     if not text:
         return None
@@ -151,7 +153,8 @@ def _number(environ: Mapping[str, str], name: str, least: float, most: float, wh
     return value
 
 
-def _whole(environ: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
+def whole_number(environ: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
+    """The whole number that a variable holds. Raises SettingsError when it is none, or out of bounds."""
     text = environ.get(name)
     if not text:
         return default

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from handler.generate.ollama import OllamaSettings
-from handler.settings import Settings, SettingsError, _number, _state_dir, _whole, read_settings
+from handler.settings import Settings, SettingsError, number, read_settings, state_dir, whole_number
 
 PORT = 3002
 # Six sources of 1,500 characters, what was said before and an answer: 8,192 tokens hold them, 4,096 barely.
@@ -57,13 +57,13 @@ def read_local_settings(
         ollama=OllamaSettings(
             url=_ollama_url(environ.get("OLLAMA_HOST") or "127.0.0.1"),
             model=_model(environ.get("OLLAMA_CHAT_MODEL") or "llama3.2"),
-            num_ctx=_whole(environ, "OLLAMA_NUM_CTX", NUM_CTX, MIN_NUM_CTX, 10_000_000),
-            timeout_s=_number(environ, "OLLAMA_TIMEOUT_S", 1, 3600, "is how long Ollama may be silent")
+            num_ctx=whole_number(environ, "OLLAMA_NUM_CTX", NUM_CTX, MIN_NUM_CTX, 10_000_000),
+            timeout_s=number(environ, "OLLAMA_TIMEOUT_S", 1, 3600, "is how long Ollama may be silent")
             or TIMEOUT_S,
         ),
-        state_dir=_state_dir(environ),
+        state_dir=state_dir(environ),
         host=_loopback(host or "127.0.0.1"),
-        port=_whole(environ, "LOCAL_PORT", PORT, 0, 65_535) if port is None else port,
+        port=whole_number(environ, "LOCAL_PORT", PORT, 0, 65_535) if port is None else port,
     )
 
 
