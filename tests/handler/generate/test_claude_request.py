@@ -114,6 +114,11 @@ def test_the_history_is_cut_to_its_last_turns_and_each_turn_to_a_length() -> Non
     assert len(turns(history)) == MAX_TURNS
 
 
+@pytest.mark.parametrize("question", ["  ", "\0", "\n\x1b"])
+def test_a_question_without_any_sign_is_one_all_the_same(question: str) -> None:
+    assert messages(Prompt(question, []))[0]["content"] == [{"type": "text", "text": "?"}]
+
+
 def test_a_question_that_got_no_answer_goes_with_the_next_one() -> None:
     *earlier, asked = messages(Prompt("And now?", [], said("u: A", "a: B", "u: C")))
     assert earlier == [{"role": "user", "content": "A"}, {"role": "assistant", "content": "B"}]
