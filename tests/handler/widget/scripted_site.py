@@ -64,7 +64,7 @@ class Site:
         self.pages, self.replies, self.asked, self.about = {}, [], [], None
         self.cut_by_reader = threading.Event()
 
-    def _handler(site) -> type[BaseHTTPRequestHandler]:  # noqa: N805: inside, self is the request
+    def _handler(site) -> type[BaseHTTPRequestHandler]:  # inside, self is the request
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
@@ -168,5 +168,6 @@ def page(script: str = '<script src="/ask/widget.js" defer></script>', head: str
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Tide pools</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"{head}{script}</head><body><main><h1>Tide pools</h1>"
-        f'<p>Words. <a href="/other">Another page</a> <button id="host">A button</button></p>{body}</main></body></html>'
+        '<p>Words. <a href="/other">Another page</a> <button id="host">A button</button></p>'
+        f"{body}</main></body></html>"
     )

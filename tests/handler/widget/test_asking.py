@@ -79,8 +79,9 @@ def test_text_shows_while_the_answer_is_still_being_written(site: Site, tab: Pag
     expect(tab.get_by_role("button", name="stop")).to_be_hidden()
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 10_000])
-@pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize(
+    ("size", "line_end"), [(1, b"\n"), (1, b"\r\n"), (1, b"\r"), (7, b"\r\n"), (10_000, b"\r")]
+)
 def test_packets_may_be_cut_anywhere(site: Site, tab: Page, size: int, line_end: bytes) -> None:
     text = "🦀 Krebse – مرحبا – 蟹. Ende"
     stream = b": ping\n\n" + b"".join(answer(text, [(1, "Krebse", text.index(".") + 1)]))
@@ -274,7 +275,9 @@ def test_the_last_six_turns_go_with_a_question(site: Site, tab: Page) -> None:
 
 
 def test_markup_and_script_links_are_text(site: Site, tab: Page) -> None:
-    evil = '<img src=x onerror="window.hacked=1"> [here](javascript:window.hacked=1) <script>window.hacked=1</script>'
+    evil = (
+        '<img src=x onerror="window.hacked=1"> [here](javascript:window.hacked=1) <script>hacked=1</script>'
+    )
     sources = [
         source(1, title=evil, heading=evil, url="javascript:window.hacked=1"),
         source(2, title="Data", url="data:text/html,<script>1</script>"),

@@ -13,22 +13,26 @@ from tests.handler.widget.scripted_site import DONE, Gate, Reply, Site, answer, 
 CITED = answer("Pools warm.", [(1, "ten degrees", 11)], [source(1), source(2, url="/kelp")])
 
 HOSTILE = """<style>
-* { font: 31px/3 fantasy !important; letter-spacing: 9px !important; color: red !important; margin: 7px !important;
-    background: yellow !important; border: 5px solid red !important; text-transform: uppercase !important;
-    direction: rtl !important; }
+* { font: 31px/3 fantasy !important; letter-spacing: 9px !important; color: red !important;
+    margin: 7px !important; background: yellow !important; border: 5px solid red !important;
+    text-transform: uppercase !important; direction: rtl !important; }
 body, ralph-widget { zoom: 1.5 !important; }
 button { padding: 40px !important; border-radius: 50% !important; transform: rotate(9deg) !important; }
-ralph-widget, dialog, [popover] { display: none !important; visibility: hidden !important; opacity: 0 !important;
-    filter: blur(9px) !important; pointer-events: none !important; position: absolute !important; }
+ralph-widget, dialog, [popover] { display: none !important; visibility: hidden !important;
+    opacity: 0 !important; filter: blur(9px) !important;
+    pointer-events: none !important; position: absolute !important; }
 .message, .window, .answer, .launcher, .tip { background: pink !important; position: static !important; }
 html { font-size: 60px; } body { transform: translateZ(0); opacity: .5; filter: invert(1); }
 .overlay { position: fixed !important; inset: 0 !important; z-index: 2147483647 !important; }
 </style>"""
 OVERLAY = '<div class="overlay">Everything is below this.</div>'
 
-# The computed style of elements: (element, property, value) for each of both.
-STYLES = """(elements) => elements.flatMap((element) => Array.from(getComputedStyle(element), (name) =>
-    [element.tagName + '.' + element.className, name, getComputedStyle(element).getPropertyValue(name)]))"""
+# The computed style of elements, one text each.
+STYLES = """(elements) => elements.map((element) => {
+  const style = getComputedStyle(element);
+  const names = Array.from(style).filter((name) => !name.startsWith('--'));
+  return element.tagName + '\\n' + names.map((name) => name + ': ' + style.getPropertyValue(name)).join('\\n');
+})"""
 
 
 def opened(tab: Page) -> Page:
@@ -53,8 +57,9 @@ def test_a_hostile_page_changes_nothing_of_the_widget(site: Site, visit: Visit) 
         tab.get_by_role("link", name="[1]").focus()
         styles.append(tab.locator("ralph-widget .shell *").evaluate_all(STYLES))
     kind, hostile = styles
-    assert len(kind) > 40 * 300
-    assert [pair for pair in zip(hostile, kind, strict=True) if pair[0] != pair[1]] == []
+    assert len(kind) > 40
+    for one, other in zip(hostile, kind, strict=True):
+        assert set(one.split("\n")) ^ set(other.split("\n")) == set()
 
 
 def test_the_launcher_is_above_an_opaque_sheet_of_the_highest_z_index(site: Site, visit: Visit) -> None:
@@ -227,8 +232,9 @@ def test_what_the_server_says_of_itself_is_shown(site: Site, visit: Visit) -> No
 
 def test_every_option_of_the_script_tag_is_heard(site: Site, visit: Visit) -> None:
     script = (
-        '<script src="/ask/widget.js" defer data-api-url="/elsewhere/ask" data-title="Shore" data-prompt-user="you"'
-        ' data-prompt-host="shore" data-placeholder="what now?" data-intro="Hi there."></script>'
+        '<script src="/ask/widget.js" defer data-api-url="/elsewhere/ask" data-title="Shore"'
+        ' data-prompt-user="you" data-prompt-host="shore" data-placeholder="what now?"'
+        ' data-intro="Hi there."></script>'
     )
     site.pages["/"] = page(script), {}
     site.replies = [Reply(CITED)]
@@ -267,7 +273,8 @@ def test_a_page_can_open_ask_and_close_and_hears_what_happens(site: Site, visit:
     tab.evaluate("""
       window.heard = [];
       for (const name of ['open', 'close', 'ask', 'answer', 'error'])
-        addEventListener('ralph:' + name, ({ detail }) => heard.push([name, detail.question, detail.text, detail.code]));
+        addEventListener('ralph:' + name, ({ detail: { question, text, code } }) =>
+          heard.push([name, question, text, code]));
       ralph.ask('  Crabs?  ');
     """)
     expect(tab.locator(".sources")).to_be_visible()
