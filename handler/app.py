@@ -23,7 +23,7 @@ from handler.assets import Assets
 from handler.body import BodyLimit
 from handler.budget import Budget
 from handler.current import Current
-from handler.events import ErrorCode
+from handler.events import Citation, Done, Error, ErrorCode, Sources, Text
 from handler.generate.persona import Persona
 from handler.head import Head
 from handler.headers import SecurityHeaders
@@ -85,9 +85,9 @@ def create_app(
 
     @app.post(
         "/api/ask",
-        response_class=EventStream,
+        response_class=Response,
         status_code=200,
-        responses={200: {"description": _STREAM}, **_problems(400, 403, 413, 422, 429, 500)},
+        responses={200: _STREAM, **_problems(400, 403, 413, 422, 429, 500)},
     )
     async def ask(body: AskBody, request: Request) -> Response:
         """Answers a question, as a stream of events: sources, then text and citation, then done or error."""
@@ -166,10 +166,21 @@ def create_app(
     return app
 
 
-_STREAM = (
-    "Events `sources`, `text`, `citation`, `done` and `error`, each with a JSON object as its data. "
-    "The last one is `done` or `error`."
-)
+_STREAM = {
+    "description": "Events, each with a JSON object as its data. The last one is `done` or `error`.",
+    "content": {
+        EventStream.media_type: {
+            "itemSchema": {
+                "type": "object",
+                "properties": {
+                    "event": {"enum": [kind.name for kind in (Sources, Text, Citation, Done, Error)]},
+                    "data": {"type": "string", "contentMediaType": "application/json"},
+                },
+                "required": ["event", "data"],
+            }
+        }
+    },
+}
 
 
 def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:

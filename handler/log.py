@@ -18,12 +18,10 @@ FACTS = "ralph.facts"
 
 
 def open_log() -> Logger:
-    """The log of the server, as JSON lines on stderr; uvicorn's warnings go there too."""
+    """The log of the server, as JSON lines on stderr; what anything else warns of goes there too."""
     logger = Logger(service="ralph", stream=sys.stderr, utc=True, location=None)
-    uvicorn = logging.getLogger("uvicorn.error")
-    uvicorn.handlers = [logger.registered_handler]
-    uvicorn.setLevel(logging.WARNING)
-    uvicorn.propagate = False
+    logging.getLogger(logger.name).propagate = False  # or each line would be there twice
+    logging.getLogger().handlers = [logger.registered_handler]
     return logger
 
 

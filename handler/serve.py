@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,16 +49,17 @@ def serve(
     gc.disable()  # what is loaded here stays: looking through it again and again takes a tenth of the start
     environ = with_env_file(environ, Path.cwd())
     settings, source = read_serve_settings(environ, host, port), read_settings(environ, bundle)
-    # Who asks while the bundle is being loaded waits, instead of being turned away.
-    sockets = listen(settings)
-    with ThreadPoolExecutor(1) as pool:
-        opening = pool.submit(open_bundle, source)
-        import fastapi  # noqa: F401 - takes as long as the bundle, whose digests and model need no interpreter
+    with ExitStack() as stack:
+        # Who asks while the bundle is being loaded waits, instead of being turned away.
+        sockets = [stack.enter_context(each) for each in listen(settings)]
+        with ThreadPoolExecutor(1) as pool:
+            opening = pool.submit(open_bundle, source)
+            import fastapi  # noqa: F401 - as slow as the bundle, whose digests and model need no interpreter
 
-        opened = opening.result()
-    gc.freeze()
-    gc.enable()
-    _run(settings, source, opened, sockets)
+            opened = opening.result()
+        gc.freeze()
+        gc.enable()
+        _run(settings, source, opened, sockets)
     return 0
 
 
@@ -135,8 +137,8 @@ def _run(settings: ServeSettings, source: Settings, opened: Bundle, sockets: lis
         budget = Budget(settings.daily_tokens, settings.state_dir, time.time)
         if not budget.shared:
             logger.warning(
-                "STATE_DIR cannot be written: this process counts its tokens for itself, until it ends",
-                extra={"state_dir": str(settings.state_dir)},
+                "this process counts its tokens for itself",
+                extra={"STATE_DIR": str(settings.state_dir), "reason": "nothing can be written there"},
             )
     app = create_app(
         current, settings, logger, persona=persona, budget=budget, assets=Assets(fresh=settings.dev)

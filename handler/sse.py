@@ -25,7 +25,7 @@ _BROKEN = Error("internal", "Something went wrong here. Please try again.")
 _STOPPED = Error("cut_off", "The server is being restarted. Please ask again.", retry_after_s=5)
 _END = None
 
-_log = logging.getLogger("ralph")
+_log = logging.getLogger(__name__)
 
 
 class EventStream(StreamingResponse):

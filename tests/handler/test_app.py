@@ -158,7 +158,7 @@ def test_health_names_the_bundle(server: Server) -> None:
 def test_what_is_not_public_is_not_found_whatever_is_asked(
     server: Server, collections: list[str] | None
 ) -> None:
-    asked = {"collections": collections} if collections else {}
+    asked: dict[str, Any] = {"collections": collections} if collections else {}
     (_, sources), *_ = events(server.ask(question="the secret diary", **asked))
     assert not [source for source in sources["sources"] if "diary" in source["url"]]
     query = [("q", "the secret diary"), *(("collection", name) for name in collections or [])]
