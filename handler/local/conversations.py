@@ -125,10 +125,10 @@ class Conversations:
             path.chmod(0o600)
             connection = apsw.Connection(str(path))
             connection.set_busy_timeout(5_000)
+            connection.pragma("journal_mode", "wal")
+            connection.pragma("foreign_keys", True)
             # What is deleted is overwritten, not just forgotten.
-            connection.execute(
-                "PRAGMA journal_mode = WAL; PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON"
-            )
+            connection.pragma("secure_delete", True)
             _migrate(connection, path)
         except (OSError, apsw.Error) as error:
             raise SettingsError(

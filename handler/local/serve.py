@@ -16,7 +16,7 @@ from handler.local.settings import read_local_settings
 from handler.settings import SettingsError, with_env_file
 
 # Answers that stream when Ctrl-C is pressed are cut, and kept as far as they got.
-SHUTDOWN_TIMEOUT_S = 2
+SHUTDOWN_TIMEOUT_S = 1
 
 
 def serve(
