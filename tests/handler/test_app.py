@@ -12,7 +12,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from handler.app import MAX_BODY_BYTES, QUESTION_TOKENS, create_app
+from handler.app import MAX_BODY_BYTES, create_app
 from handler.assets import Assets
 from handler.budget import Budget
 from handler.bundle.bundle import Bundle
@@ -21,6 +21,7 @@ from handler.events import Text
 from handler.generate.extractive import ExtractiveGenerator
 from handler.generate.persona import Persona
 from handler.generate.types import Generator
+from handler.routes import QUESTION_TOKENS
 from handler.settings import read_serve_settings
 from tests.fakes.generator import OVERLOADED, ScriptedGenerator
 
