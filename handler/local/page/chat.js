@@ -365,7 +365,7 @@ function showQuote(link) {
   const place = link.getBoundingClientRect();
   const isBelow = place.bottom + quote.offsetHeight + 8 < innerHeight;
   quote.style.left = `${Math.max(16, Math.min(place.left, innerWidth - quote.offsetWidth - 16))}px`;
-  quote.style.top = `${isBelow ? place.bottom + 2 : Math.max(8, place.top - quote.offsetHeight - 2)}px`;
+  quote.style.top = `${isBelow ? place.bottom : Math.max(8, place.top - quote.offsetHeight)}px`;
 }
 
 for (const kind of ["mouseover", "focusin"]) {
