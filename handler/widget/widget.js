@@ -65,6 +65,11 @@
     }
   }
 
+  function shorten(text, length) {
+    const points = Array.from(text);
+    return points.length > length ? points.slice(0, length - 1).join('') + '…' : text;
+  }
+
   const OUTSIDE = { target: '_blank', rel: 'noopener' };
   const calm = () => matchMedia('(prefers-reduced-motion: reduce)').matches;
   const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -120,6 +125,7 @@
   }
 
   const BROKE_OFF = 'The answer broke off before its end.';
+  const FELL_SILENT = `Nothing came from the server for ${SILENCE_MS / 1000} seconds.`;
 
   /** The lines of a stream of bytes, without their ends: LF, CR or CRLF, wherever packets are cut. */
   async function* readLines(body, heard) {
@@ -167,7 +173,7 @@
     let silence;
     const heard = () => {
       clearTimeout(silence);
-      silence = setTimeout(() => controller.abort(new Problem('silence', 'Nothing was heard for a while.')), SILENCE_MS);
+      silence = setTimeout(() => controller.abort(new Problem('silence', FELL_SILENT)), SILENCE_MS);
     };
     try {
       heard();
@@ -268,7 +274,8 @@
     }
     out += text.slice(last);
     const cited = citedSources({ citations, sources });
-    return cited.length ? `${out}\n\n${cited.map((one) => `[${one.number}] ${one.title} ${webAddress(one.url)?.href ?? ''}`).join('\n')}` : out;
+    const list = cited.map((source) => `[${source.number}] ${source.title} ${webAddress(source.url)?.href ?? ''}`);
+    return [out, ...(list.length ? ['', ...list] : [])].join('\n');
   }
 
   const citedSources = ({ citations, sources }) =>
@@ -282,15 +289,13 @@
   class Exchange {
     constructor(question, prompt) {
       this.question = question;
-      this.body = h('div', { class: 'answer' });
+      this.body = h('div', { class: 'answer', lang: '' }); // In whatever language it is.
       this.progress = h('p', { class: 'progress' });
       this.after = h('div', { class: 'after' });
-      this.element = h(
-        'article',
-        { class: 'exchange', 'aria-label': 'Question and answer' },
-        h('h3', { class: 'command' }, h('span', { class: 'prompt' }, prompt), ' ask ', h('bdi', {}, `"${question}"`)),
-        this.progress, this.body, this.after,
-      );
+      this.element = h('article', { class: 'exchange', 'aria-label': 'Question and answer' },
+        h('h3', { class: 'command' },
+          h('span', { class: 'prompt' }, prompt), ' ask ', h('bdi', { lang: '' }, `"${question}"`)),
+        this.progress, this.body, this.after);
       this.reset();
     }
 
@@ -298,6 +303,7 @@
       this.text = '';
       this.sources = [];
       this.citations = [];
+      this.quotes = new Map(); // by mark, more of them while the answer comes in
       this.done = null;
       this.failed = false;
       this.nodes = new Map();
@@ -356,7 +362,8 @@
           }
           nodes.push(this.markNode(mark));
         }
-        if (from < run.end) nodes.push(run.code ? this.codeNode(run) : this.textNode(from, run.text.slice(from - run.start)));
+        if (from === run.end) continue;
+        nodes.push(run.code ? this.codeNode(run) : this.textNode(from, run.text.slice(from - run.start)));
       }
       return nodes.concat(waiting.map((mark) => this.markNode(mark)));
     }
@@ -380,6 +387,7 @@
     }
 
     markNode({ key, source: number, quotes }) {
+      this.quotes.set(key, quotes);
       const source = this.sources.find((one) => one.number === number);
       const url = source && webAddress(source.url);
       return this.node(`mark/${key}`, () => {
@@ -387,7 +395,7 @@
         const mark = url
           ? h('a', { class: 'mark', href: url.href, ...OUTSIDE, 'aria-label': `${label} (new tab)` }, `[${number}]`)
           : h('button', { class: 'mark', type: 'button', 'aria-label': label }, `[${number}]`);
-        tip.serve(mark, { source, quotes });
+        tip.serve(mark, () => ({ source, quotes: this.quotes.get(key) }));
         return mark;
       });
     }
@@ -398,18 +406,20 @@
       this.progress.replaceChildren();
       this.draw();
       const cited = citedSources(this);
-      const listed = cited.length || problem ? cited : this.sources;
+      const listed = cited.length || retry ? cited : this.sources; // A broken answer rests on nothing.
       if (listed.length) this.after.append(sourceList(cited.length ? '// sources' : '// nearest pages', listed));
       if (problem) this.after.append(h('p', { class: 'problem' }, h('span', { 'aria-hidden': 'true' }, '! '), problem));
-      const copy = this.text && navigator.clipboard && h('button', { class: 'small', type: 'button', onclick: () => this.copy(copy) }, 'copy answer');
-      const again = retry && h('button', { class: 'small retry', type: 'button', onclick: retry }, 'retry');
-      this.after.append(h('div', { class: 'actions' }, again || null, copy || null, note && h('p', { class: 'note' }, note)));
+      const button = (label, kind, onclick) => h('button', { class: `small ${kind}`, type: 'button', onclick }, label);
+      this.after.append(h('div', { class: 'actions' },
+        retry && button('retry', 'retry', retry),
+        this.text && navigator.clipboard && button('copy answer', 'copy', (event) => this.copy(event.currentTarget)),
+        note && h('p', { class: 'note' }, note)));
     }
 
     async copy(button) {
-      const copied = await navigator.clipboard.writeText(plainText(this)).then(() => 'copied', () => 'copying is not allowed here');
-      button.textContent = copied;
-      say(copied);
+      const copying = navigator.clipboard.writeText(plainText(this));
+      button.textContent = await copying.then(() => 'copied', () => 'copying is not allowed here');
+      say(button.textContent);
       await wait(2000);
       button.textContent = 'copy answer';
     }
@@ -462,8 +472,9 @@
     mark: null,
     timer: 0,
 
-    serve(mark, citation) {
-      const show = () => this.show(mark, citation);
+    /** Has `mark` show what `cited` gives then: the quotes, and the source if it is known. */
+    serve(mark, cited) {
+      const show = () => this.show(mark, cited());
       const byFinger = ({ pointerType }) => pointerType === 'touch';
       let firstTap = false;
       mark.addEventListener('pointerenter', (event) => byFinger(event) || show());
@@ -484,26 +495,26 @@
       if (this.mark === mark) return;
       this.hide();
       this.mark = mark;
-      const words = quotes.map((quote) => {
-        const points = Array.from(quote.trim());
-        return h('q', { dir: 'auto' }, points.length > QUOTE_LENGTH ? points.slice(0, QUOTE_LENGTH - 1).join('') + '…' : quote.trim());
-      });
-      this.element.replaceChildren(...words, ...(source ? [h('cite', { dir: 'auto' }, sourceName(source))] : []));
+      const words = quotes.map((quote) => h('q', { dir: 'auto' }, shorten(quote.trim(), QUOTE_LENGTH)));
+      this.element.replaceChildren(...words, source ? h('cite', { dir: 'auto' }, sourceName(source)) : '');
       this.element.hidden = false;
       mark.setAttribute('aria-describedby', 'tip');
       this.settle(mark);
     },
 
-    /** Above the mark where there is room, else below it; never beyond the window's edges. */
+    /** Below the mark, so that the claim above stays readable, unless there is room above it alone. */
     settle(mark) {
       const frame = ui.window.getBoundingClientRect();
-      const at = mark.getClientRects()[0] ?? mark.getBoundingClientRect();
+      const screen = ui.screen.getBoundingClientRect();
+      const at = mark.getBoundingClientRect();
+      if (at.bottom < screen.top || at.top > screen.bottom) return this.hide(); // It was scrolled away.
       const { width, height } = this.element.getBoundingClientRect();
       const left = Math.max(8, Math.min(at.left - frame.left - 16, frame.width - width - 8));
-      const above = at.top - frame.top - height - 2;
-      const top = above > 40 ? above : at.bottom - frame.top + 2;
+      const isLow = at.bottom + height + 8 > frame.bottom && at.top - height > screen.top;
+      const top = isLow ? at.top - height - 2 : at.bottom + 2;
       this.element.style.setProperty('left', `${left}px`);
-      this.element.style.setProperty('top', `${top}px`);
+      this.element.style.setProperty('top', `${top - frame.top}px`);
+      return undefined;
     },
 
     hideSoon() {
@@ -536,11 +547,12 @@
     4: '55711', 5: '74717', 6: '74757', 7: '71222', 8: '75757', 9: '75717', '-': '00700', '.': '00002', ' ': '00000',
   };
 
-  /** The name in large letters of half blocks; null when it is too long or has others than a-z, 0-9, dot and hyphen. */
+  /** The name in large letters of half blocks; null when it is long, or has others than the LETTERS. */
   function banner(name) {
     const letters = Array.from(name.toLowerCase(), (letter) => LETTERS[letter]);
     if (letters.includes(undefined) || letters.length > 14) return null;
-    const dots = [0, 1, 2, 3, 4].map((row) => letters.map((rows) => (+rows[row]).toString(2).padStart(3, '0')).join('0'));
+    const bits = (digit) => Number(digit).toString(2).padStart(3, '0');
+    const dots = [0, 1, 2, 3, 4].map((row) => letters.map((rows) => bits(rows[row])).join('0'));
     const line = (upper, lower) => Array.from(upper, (dot, i) => ' ▄▀█'[2 * dot + 1 * (lower?.[i] ?? 0)]).join('');
     return [0, 2, 4].map((row) => line(dots[row], dots[row + 1])).join('\n');
   }
@@ -548,7 +560,8 @@
   // --- The window ---------------------------------------------------------------------------------------
 
   const light = (color, label, sign, onclick) =>
-    h('button', { class: `light ${color}`, type: 'button', 'aria-label': label, title: label, onclick }, h('span', { 'aria-hidden': 'true' }, sign));
+    h('button', { class: `light ${color}`, type: 'button', 'aria-label': label, title: label, onclick },
+      h('span', { 'aria-hidden': 'true' }, sign));
 
   const ui = {
     launcher: h('button', { class: 'launcher', type: 'button', 'aria-haspopup': 'dialog', onclick: () => open() },
@@ -562,9 +575,10 @@
       id: 'input', rows: '1', dir: 'auto', maxlength: '4000', autocomplete: 'off', autocapitalize: 'sentences',
       spellcheck: 'false', enterkeyhint: 'send',
     }),
-    submit: h('button', { class: 'key', type: 'submit' }, 'ask ⏎'),
+    submit: h('button', { class: 'key', type: 'submit' }, 'ask', h('span', { 'aria-hidden': 'true' }, ' ⏎')),
     skip: h('button', { class: 'key', type: 'button', hidden: true, onclick: () => giveName('') }, 'skip'),
-    stop: h('button', { class: 'key', type: 'button', hidden: true, onclick: () => stop() }, 'stop esc'),
+    stop: h('button', { class: 'key', type: 'button', hidden: true, title: 'Escape', onclick: () => stop() },
+      h('span', { 'aria-hidden': 'true' }, '■ '), 'stop'),
     privacy: h('p', { class: 'privacy', hidden: true }),
     spoken: h('div', { class: 'unseen', role: 'status', 'aria-live': 'polite' }),
   };
@@ -580,7 +594,8 @@
       ui.title),
     ui.screen, ui.privacy, tip.element, ui.spoken);
   // In the top layer no z-index of the page is above the launcher.
-  ui.corner = h('section', { class: 'corner', 'aria-label': 'Ask this site', popover: options.inline ? undefined : 'manual' }, ui.launcher);
+  const layer = options.inline ? {} : { popover: 'manual' };
+  ui.corner = h('section', { class: 'corner', 'aria-label': 'Ask this site', ...layer }, ui.launcher);
 
   const element = document.createElement('ralph-widget');
   const root = element.attachShadow({ mode: 'open' });
@@ -647,7 +662,8 @@
     else ui.window.showModal();
     fitViewport();
     greet();
-    ui.input.focus();
+    // A phone's keyboard would cover what is said in greeting.
+    if (!matchMedia('(pointer: coarse)').matches) ui.input.focus();
     follow.now();
     tell('open');
   }
@@ -752,7 +768,8 @@
     let shown = calm() ? letters.length : 0;
     state.hurry = () => { shown = letters.length; };
     while (shown < letters.length) {
-      line.replaceChildren(letters.slice(0, shown).join(''), h('span', { class: 'coming' }, letters.slice(shown).join('')));
+      const [seen, coming] = [letters.slice(0, shown), letters.slice(shown)].map((part) => part.join(''));
+      line.replaceChildren(seen, h('span', { class: 'coming' }, coming));
       await wait(24);
       shown += perTick;
     }
@@ -797,7 +814,8 @@
   /** What was said before `exchange`, oldest first: whole answers, and stopped ones as far as they came. */
   function historyOf(exchange) {
     const before = state.exchanges.filter((one) => one !== exchange && one.text && !one.failed);
-    return before.flatMap((one) => [{ role: 'user', text: one.question }, { role: 'assistant', text: one.text }]).slice(-HISTORY_TURNS);
+    const turns = before.flatMap((one) => [['user', one.question], ['assistant', one.text]]);
+    return turns.slice(-HISTORY_TURNS).map(([role, text]) => ({ role, text }));
   }
 
   /** Asks; opens the window if need be. Whatever is being answered is stopped. */
@@ -833,7 +851,8 @@
       }
       if (!exchange.done) throw new Problem('cut_off', BROKE_OFF);
       exchange.end({ note: noteOf(exchange.done) });
-      tell('answer', { question, text: exchange.text, sources: exchange.sources, citations: exchange.citations, done: exchange.done });
+      const { text, sources, citations, done } = exchange;
+      tell('answer', { question, text, sources, citations, done });
       sayAnswer(exchange);
     } catch (error) {
       endEarly(exchange, error);
@@ -1055,6 +1074,7 @@ textarea::placeholder { color: var(--dim); opacity: 1; }
   *, *::before, *::after, ::backdrop { animation: none !important; transition: none !important; }
 }
 @media (prefers-reduced-transparency: reduce) { .window { background: var(--ink); } }
+@media print { :host { display: none !important; } }
 @media (forced-colors: active) {
   .window, .launcher, .tip, .key, .small { border: 1px solid ButtonText; }
   .light span { color: ButtonText; }
@@ -1089,6 +1109,8 @@ textarea::placeholder { color: var(--dim); opacity: 1; }
   element.classList.toggle('inline', options.inline);
   showTitle();
   showPrompt();
+  // Keys typed here are none of the page's shortcuts, and the focus here no business of its own dialogs.
+  for (const type of ['keydown', 'keyup', 'keypress', 'focusin']) root.addEventListener(type, (event) => event.stopPropagation());
   ui.window.addEventListener('keydown', keyDown);
   ui.window.addEventListener('close', closed);
   ui.window.addEventListener('click', (event) => {
@@ -1096,7 +1118,10 @@ textarea::placeholder { color: var(--dim); opacity: 1; }
     if (!event.composedPath().some((one) => one === tip.mark || one === tip.element)) tip.hide();
   });
   ui.input.addEventListener('input', fitInput);
-  ui.screen.addEventListener('scroll', () => { follow.noticed(); tip.hide(); }, { passive: true });
+  ui.screen.addEventListener('scroll', () => {
+    follow.noticed();
+    if (tip.mark) tip.settle(tip.mark);
+  }, { passive: true });
   window.visualViewport?.addEventListener('resize', fitViewport);
   window.visualViewport?.addEventListener('scroll', fitViewport);
 

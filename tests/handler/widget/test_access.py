@@ -220,3 +220,17 @@ def test_it_looks_the_same_on_dark_and_light_pages(site: Site, visit: Visit, sch
     tab.locator(".launcher").click()
     color = tab.get_by_role("textbox").evaluate("(input) => getComputedStyle(input).color")
     assert color == "rgb(234, 255, 241)"
+
+
+def test_quoted_words_stay_with_a_focused_mark_that_is_scrolled_to(site: Site, visit: Visit) -> None:
+    site.pages["/"] = page(), {}
+    filler = "\n\n".join(["Pools warm."] * 40)
+    site.replies = [Reply(answer(f"Kelp.\n\n{filler}", [(1, "ten degrees", 5)], [source(1)]))]
+    tab = visit()
+    tab.locator(".launcher").click()
+    answered(tab)
+    tab.get_by_role("link", name="[1]").focus()
+    expect(tab.get_by_role("link", name="[1]")).to_be_in_viewport()
+    expect(tab.get_by_role("tooltip")).to_contain_text("ten degrees")
+    tab.locator(".screen").evaluate("(screen) => screen.scrollTo(0, screen.scrollHeight)")
+    expect(tab.get_by_role("tooltip")).to_be_hidden()

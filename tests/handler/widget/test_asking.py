@@ -112,6 +112,23 @@ def test_a_citation_may_come_after_later_text_and_before_its_own(site: Site, tab
     expect(paragraphs(tab)).to_have_text("Aa[2] Bb.[1] Cc")
 
 
+def test_two_quotes_of_a_source_at_one_place_share_a_mark(site: Site, tab: Page) -> None:
+    gate = Gate()
+    first, second = (
+        event("citation", source=1, quote=quote, at=11) for quote in ("ten degrees", "in the sun")
+    )
+    start = [event("sources", sources=SOURCES), event("text", text="Pools warm."), first]
+    site.replies = [Reply([*start, gate, second, DONE])]
+    ask(tab, "?")
+    expect(paragraphs(tab)).to_have_text("Pools warm.[1]")
+    gate.open()
+    ended(tab)
+
+    expect(paragraphs(tab)).to_have_text("Pools warm.[1]")
+    tab.get_by_role("link", name="[1]").hover()
+    expect(tab.get_by_role("tooltip").locator("q")).to_have_text(["ten degrees", "in the sun"])
+
+
 def test_a_focused_mark_keeps_the_focus_while_text_comes_in(site: Site, tab: Page) -> None:
     gate = Gate()
     before = answer("Pools warm.", [(1, "ten degrees", 11)], SOURCES)[:-1]
@@ -257,7 +274,7 @@ def test_silence_ends_in_a_problem_not_in_waiting(site: Site, visit: Visit) -> N
     expect(paragraphs(tab)).to_have_text("Pools")
     tab.clock.fast_forward(46_000)
 
-    expect(tab.locator(".problem")).to_have_text("! Nothing was heard for a while.")
+    expect(tab.locator(".problem")).to_have_text("! Nothing came from the server for 45 seconds.")
     expect(tab.get_by_role("button", name="retry")).to_be_visible()
     gate.open()
 

@@ -31,7 +31,7 @@ OVERLAY = '<div class="overlay">Everything is below this.</div>'
 STYLES = """(elements) => elements.map((element) => {
   const style = getComputedStyle(element);
   const names = Array.from(style).filter((name) => !name.startsWith('--'));
-  return element.tagName + '\\n' + names.map((name) => name + ': ' + style.getPropertyValue(name)).join('\\n');
+  return [element.tagName, ...names.map((name) => name + ': ' + style.getPropertyValue(name))].join('\\n');
 })"""
 
 
@@ -320,3 +320,15 @@ def test_closing_stops_the_answer(site: Site, visit: Visit) -> None:
     tab.keyboard.press("Enter")
     tab.get_by_role("button", name="Close").click()
     assert site.cut_by_reader.wait(10)
+
+
+def test_keys_typed_into_the_widget_are_no_shortcuts_of_the_page(site: Site, visit: Visit) -> None:
+    site.pages["/"] = page(), {}
+    site.replies = [Reply(CITED)]
+    tab = visit()
+    tab.evaluate("window.keys = ''; void document.addEventListener('keydown', ({ key }) => { keys += key; })")
+    opened(tab)
+    tab.keyboard.type("s/?")
+    tab.keyboard.press("Enter")
+    expect(tab.locator(".sources")).to_be_visible()
+    assert tab.evaluate("keys") == ""
