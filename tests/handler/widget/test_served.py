@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 import threading
@@ -35,8 +36,9 @@ def serve(make_bundle: Callable[..., Path]) -> Iterator[Serve]:
 
     def serve(make_generator: Callable[[Bundle], Generator]) -> str:
         bundle = Bundle.open(make_bundle())
+        generator = make_generator(bundle)
         app = create_app(
-            Current(Serving(bundle, make_generator(bundle))),
+            Current(Serving(bundle, generator)),
             read_serve_settings({"ASK_STARTERS": ""}),
             logging.Logger("test"),
             persona=lambda: PERSONA,
@@ -44,14 +46,20 @@ def serve(make_bundle: Callable[..., Path]) -> Iterator[Serve]:
         listener = socket.create_server(("127.0.0.1", 0))
         config = uvicorn.Config(app, log_level="error", lifespan="off", ws="none")
         server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+
+        async def run() -> None:
+            await server.serve([listener])
+            if isinstance(generator, ClaudeGenerator):
+                await generator.close()
+
+        thread = threading.Thread(target=asyncio.run, args=(run(),))
         thread.start()
         running.append((server, thread))
         return f"http://127.0.0.1:{listener.getsockname()[1]}"
 
     yield serve
     for server, thread in running:
-        server.should_exit = server.force_exit = True
+        server.should_exit = True
         thread.join()
 
 
