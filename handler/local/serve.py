@@ -12,6 +12,7 @@ from handler.generate.ollama import OllamaGenerator
 from handler.local.app import create_app
 from handler.local.conversations import FILE, Conversations
 from handler.local.library import Library
+from handler.local.routes import Service
 from handler.local.settings import read_local_settings
 from handler.settings import SettingsError, with_env_file
 
@@ -25,7 +26,7 @@ def serve(
     """Answers until a signal ends it. Raises SettingsError or BundleError before anything listens."""
     settings = read_local_settings(with_env_file(environ, Path.cwd()), bundle, host, port)
     conversations = Conversations.open(settings.state_dir / FILE)
-    app = create_app(Library.open(settings), OllamaGenerator(settings.ollama), conversations)
+    app = create_app(Service(Library.open(settings), OllamaGenerator(settings.ollama), conversations))
     listener = listen(settings.host, settings.port)
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     print(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from handler.generate.ollama import OllamaSettings
+from handler.generate.ollama_request import OllamaSettings
 from handler.settings import Settings, SettingsError, number, read_settings, state_dir, whole_number
 
 PORT = 3002

@@ -9,6 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from handler.bundle.database import create_database
 from handler.bundle.encoder import Encoder
 from handler.bundle.live import LiveIndex
 from handler.bundle.search import search
@@ -76,6 +77,13 @@ def test_nothing_is_written_to_the_database(database: Path, writer: apsw.Connect
     before = database.read_bytes()
     LiveIndex(database).current()
     assert database.read_bytes() == before
+
+
+def test_an_index_without_chunks_is_one(tmp_path: Path, tiny_encoder: Encoder) -> None:
+    create_database(tmp_path / "new.db", tiny_encoder.spec.dim).close()
+    index = LiveIndex(tmp_path / "new.db").current()
+    assert (len(index), index.collections) == (0, {})
+    assert search(index, tiny_encoder, "pond", collections=()).hits == ()
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no database at all, but long enough to be read"])

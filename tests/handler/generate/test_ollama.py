@@ -12,12 +12,12 @@ import pytest
 from handler.bundle.search import Hit
 from handler.bundle.types import Chunk
 from handler.events import Citation, Text, Usage
-from handler.generate.ollama import (
+from handler.generate.marks import best_quote
+from handler.generate.ollama import OllamaGenerator
+from handler.generate.ollama_request import (
     BYTES_PER_TOKEN,
     MAX_ANSWER_TOKENS,
-    OllamaGenerator,
     OllamaSettings,
-    best_quote,
     chat_request,
 )
 from handler.generate.types import Finished, Generator, GeneratorError, Prompt, Turn

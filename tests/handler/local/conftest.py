@@ -11,11 +11,13 @@ from pathlib import Path
 import httpx
 import pytest
 import uvicorn
+from fastapi import FastAPI
 
 from handler.generate.ollama import OllamaGenerator
 from handler.local.app import create_app
 from handler.local.conversations import FILE, Conversations
 from handler.local.library import Library
+from handler.local.routes import Service
 from handler.local.serve import listen
 from handler.local.settings import read_local_settings
 from tests.conftest import MakeBundle
@@ -57,8 +59,8 @@ def start_chat(api: OllamaApi, make_bundle: MakeBundle, tmp_path: Path) -> Itera
                 }
             )
             conversations = Conversations.open(settings.state_dir / FILE)
-            app = create_app(Library.open(settings), OllamaGenerator(settings.ollama), conversations)
-            url = stack.enter_context(running(app))
+            service = Service(Library.open(settings), OllamaGenerator(settings.ollama), conversations)
+            url = stack.enter_context(running(create_app(service)))
             client = stack.enter_context(httpx.Client(base_url=url, timeout=10, trust_env=False))
             return Chat(url, client, api, conversations)
 
@@ -72,12 +74,10 @@ def chat(start_chat: StartChat) -> Chat:
 
 
 @contextmanager
-def running(app: object) -> Iterator[str]:
+def running(app: FastAPI) -> Iterator[str]:
     """The address at which an application answers while the context lasts."""
     listener = listen("127.0.0.1", 0)
-    server = uvicorn.Server(
-        uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)  # type: ignore[arg-type]
-    )
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:

@@ -52,11 +52,15 @@ CLOUDS = (
 
 @pytest.fixture
 def environ(api: OllamaApi, make_bundle: MakeBundle, tmp_path: Path) -> dict[str, str]:
-    """A process's environment, with a key that must be of no use."""
+    """A process's environment, with much in it that would lead elsewhere."""
     return {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(ROOT),
         "ANTHROPIC_API_KEY": "sk-ant-secret",
+        "HTTP_PROXY": "http://192.0.2.1:9",
+        "ALL_PROXY": "http://192.0.2.1:9",
+        "FASTAPI_OTEL_AUTO_CONFIGURE": "true",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://192.0.2.1:4318",
         "OLLAMA_HOST": api.url,
         "STATE_DIR": str(tmp_path / "state"),
         "RALPH_BUNDLE": str(make_bundle()),
