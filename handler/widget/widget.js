@@ -813,8 +813,9 @@
 
   /** What was said before `exchange`, oldest first: whole answers, and stopped ones as far as they came. */
   function historyOf(exchange) {
-    const before = state.exchanges.filter((one) => one !== exchange && one.text && !one.failed);
-    const turns = before.flatMap((one) => [['user', one.question], ['assistant', one.text]]);
+    const before = state.exchanges.slice(0, state.exchanges.indexOf(exchange));
+    const told = before.filter((one) => one.text && !one.failed);
+    const turns = told.flatMap((one) => [['user', one.question], ['assistant', one.text]]);
     return turns.slice(-HISTORY_TURNS).map(([role, text]) => ({ role, text }));
   }
 

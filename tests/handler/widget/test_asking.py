@@ -20,6 +20,23 @@ SOURCES = [
     source(3, title="Kelp", url="/kelp"),
 ]
 
+# Gives the page's fetch bodies in pieces of `size` bytes. What a server sends in pieces may arrive in one.
+CUT_PACKETS = """(size) => {
+  const whole = window.fetch;
+  window.fetch = async (...request) => {
+    const response = await whole(...request);
+    const bytes = new Uint8Array(await response.arrayBuffer());
+    let from = 0;
+    const body = new ReadableStream({
+      pull(controller) {
+        if (from < bytes.length) controller.enqueue(bytes.slice(from, from += size));
+        else controller.close();
+      },
+    });
+    return new Response(body, response);
+  };
+}"""
+
 
 @pytest.fixture
 def tab(site: Site, visit: Visit) -> Page:
@@ -83,12 +100,13 @@ def test_text_shows_while_the_answer_is_still_being_written(site: Site, tab: Pag
     ("size", "line_end"), [(1, b"\n"), (1, b"\r\n"), (1, b"\r"), (7, b"\r\n"), (10_000, b"\r")]
 )
 def test_packets_may_be_cut_anywhere(site: Site, tab: Page, size: int, line_end: bytes) -> None:
+    tab.evaluate(CUT_PACKETS, size)
     text = "🦀 Krebse – مرحبا – 蟹. Ende"
     stream = b": ping\n\n" + b"".join(answer(text, [(1, "Krebse", text.index(".") + 1)]))
     # One event's data on two lines, and a field that nobody knows: both are part of the format.
     stream = stream.replace(b'"text": ', b'"text":\ndata: ').replace(b"event: done", b"id: 7\nevent: done")
     stream = stream.replace(b"\n", line_end)
-    site.replies = [Reply([stream[i : i + size] for i in range(0, len(stream), size)])]
+    site.replies = [Reply([stream])]
     ask(tab, "?")
     ended(tab)
 
@@ -223,6 +241,18 @@ def test_a_cut_stream_says_so_and_can_be_retried(site: Site, tab: Page) -> None:
     assert [asked["question"] for asked in site.asked] == ["Crabs?", "Crabs?"]
     assert site.asked[1]["history"] == []
     expect(tab.get_by_role("textbox")).to_be_focused()
+
+
+def test_a_broken_answer_is_not_told_to_the_next_question(site: Site, tab: Page) -> None:
+    site.replies = [
+        Reply(answer("Pools warm.")),
+        Reply(answer("Crabs hi")[:-1]),
+        Reply(answer("Kelp grows.")),
+    ]
+    for question in ("Pools?", "Crabs?", "Kelp?"):
+        ask(tab, question)
+        ended(tab)
+    assert [turn["text"] for turn in site.asked[2]["history"]] == ["Pools?", "Pools warm."]
 
 
 def test_an_event_cut_in_two_is_no_event(site: Site, tab: Page) -> None:

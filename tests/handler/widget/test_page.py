@@ -65,6 +65,8 @@ def test_a_hostile_page_changes_nothing_of_the_widget(site: Site, visit: Visit) 
 def test_the_launcher_is_above_an_opaque_sheet_of_the_highest_z_index(site: Site, visit: Visit) -> None:
     site.pages["/"] = page(head=HOSTILE, body=OVERLAY), {}
     tab = visit()
+    # The last of its kind within the root element: in the same layer it would win.
+    tab.evaluate("document.documentElement.append(document.querySelector('.overlay'))")
     on_top = tab.evaluate("document.elementFromPoint(innerWidth - 48, innerHeight - 48).tagName")
     assert on_top == "RALPH-WIDGET"
 
