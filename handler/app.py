@@ -56,6 +56,8 @@ def create_app(
         title="Ralph",
         summary="Asks a site, with a citation for every claim.",
         version="1",
+        # Spans carry queries and errors to wherever the environment says; the log has what is needed.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
         docs_url=None,
         redoc_url=None,
         exception_handlers={

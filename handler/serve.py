@@ -7,6 +7,7 @@ import gc
 import queue
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -46,6 +47,8 @@ def serve(
 
     Raises SettingsError or BundleError when it cannot begin.
     """
+    # An exception, so that answers which are cut off at the end can still say so.
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit())
     gc.disable()  # what is loaded here stays: looking through it again and again takes a tenth of the start
     environ = with_env_file(environ, Path.cwd())
     settings, source = read_serve_settings(environ, host, port), read_settings(environ, bundle)

@@ -51,10 +51,11 @@ class EventStream(StreamingResponse):
         try:
             async with aclosing(self._stream):
                 await super().__call__(scope, receive, send)
-        except asyncio.CancelledError:  # a server that ends has waited long enough
-            with suppress(OSError, RuntimeError):  # nobody is there, or nothing was begun
+        except asyncio.CancelledError:
+            # A server that ends has waited long enough. Nobody waits for this task: to raise on would only be
+            # logged as a fault. Nothing can be sent when nothing was begun, or nobody is there any more.
+            with suppress(OSError, RuntimeError):
                 await send({"type": "http.response.body", "body": encode(_STOPPED), "more_body": False})
-            raise
         finally:
             if self._on_end:
                 await self._on_end()

@@ -6,9 +6,11 @@ import json
 import os
 import queue
 import signal
+import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +26,8 @@ class ServerProcess:
         assert process.stdout
         self._process = process
         self._log: queue.SimpleQueue[str] = queue.SimpleQueue()
-        threading.Thread(target=self._read_log, daemon=True).start()
+        self._reader = threading.Thread(target=self._read_log)
+        self._reader.start()
         self.urls = [process.stdout.readline().removesuffix("/ask/demo\n") for _ in range(n_urls)]
         self.url = self.urls[0]
 
@@ -39,9 +42,25 @@ class ServerProcess:
         """Sends a signal."""
         self._process.send_signal(number)
 
+    def wait_until_closed(self) -> bool:
+        """Whether it takes no new connection any more, waiting for that."""
+        host, port = self.url.removeprefix("http://").rsplit(":", 1)
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            try:
+                socket.create_connection((host, int(port)), PATIENCE_S).close()
+            except ConnectionError:
+                return True
+        return False
+
     def wait(self) -> int:
         """The exit code, when it has ended."""
         return self._process.wait(PATIENCE_S)
+
+    def kill(self) -> None:
+        """Ends it at once, if it has not ended."""
+        self._process.kill()
+        self._reader.join()
 
     def _read_log(self) -> None:
         assert self._process.stderr
@@ -74,7 +93,8 @@ def serving(
         text=True,
     )
     with process:
+        server = ServerProcess(process, n_urls)
         try:
-            yield ServerProcess(process, n_urls)
+            yield server
         finally:
-            process.kill()
+            server.kill()
