@@ -12,13 +12,18 @@ from handler.events import Done, Error, Event, Sources, Text
 
 
 class Meter:
-    """Notes facts for the log, and settles what was reserved of the budget."""
+    """Notes facts for the log, and settles what was reserved of the budget.
+
+    From its sources on an answer may cost something, and only its end says how much: one that is left or
+    breaks off is counted as all that was reserved. One that fails before its first word costs nothing.
+    """
 
     def __init__(self, facts: dict[str, Any], budget: Budget | None, reservation: Reservation | None) -> None:
         self._facts = facts
         self._budget = budget
         self._reservation = reservation
         self._tokens: int | None = 0
+        self._has_text = False
 
     async def watch(self, events: AsyncGenerator[Event]) -> AsyncGenerator[Event]:
         """The same events."""
@@ -36,12 +41,13 @@ class Meter:
         match event:
             case Sources(sources):
                 self._facts["hits"] = len(sources)
-            case Text():
-                # From here on it costs something, and only the end says how much: an answer that breaks off
-                # is counted as all that was reserved.
                 self._tokens = None
+            case Text():
+                self._has_text = True
             case Done():
                 self._tokens = event.usage.total
                 self._facts.update(tokens=event.usage.total, stop_reason=event.stop_reason)
             case Error():
                 self._facts["error"] = event.code
+                if not self._has_text:
+                    self._tokens = 0

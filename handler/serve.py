@@ -49,6 +49,8 @@ def serve(
     """
     # An exception, so that answers which are cut off at the end can still say so.
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit())
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # it would end what has nothing to reload yet
     gc.disable()  # what is loaded here stays: looking through it again and again takes a tenth of the start
     environ = with_env_file(environ, Path.cwd())
     settings, source = read_serve_settings(environ, host, port), read_settings(environ, bundle)

@@ -70,15 +70,18 @@ class Server:
             self.current,
             settings,
             logger,
-            persona=lambda: Persona("the bot", "# the bot"),
+            persona=self.persona,
             budget=self.budget,
             assets=Assets(self.folder, fresh=settings.dev),
             clock=self.clock,
         )
 
+    def persona(self) -> Persona:
+        return Persona("the bot", "# the bot")
+
     def __call__(self, method: str, path: str, **options: Any) -> httpx.Response:
         async def ask() -> httpx.Response:
-            transport = httpx.ASGITransport(self.app, client=(self.client, 1))
+            transport = httpx.ASGITransport(self.app, raise_app_exceptions=False, client=(self.client, 1))
             async with httpx.AsyncClient(transport=transport, base_url=ORIGIN) as client:
                 return await client.request(method, path, **options)
 
@@ -472,6 +475,21 @@ def test_what_was_refused_is_logged_too(server: Server) -> None:
     server.ask()
     assert [line["status"] for line in server.lines] == [403, 404, 200]
     assert server.lines[-1]["error"] == "overloaded"
+
+
+def test_a_fault_of_the_server_is_told_without_its_details(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> Persona:
+        raise ZeroDivisionError("inner secrets")
+
+    monkeypatch.setattr(server, "persona", broken)
+    server.start({})
+    response = server("GET", "/api/about")
+    assert response.status_code == 500
+    assert error(response)["code"] == "internal"
+    assert "secrets" not in response.text
+    assert server.lines[0]["status"] == 500
 
 
 # --- what browsers are told ---
