@@ -123,6 +123,12 @@ def test_a_port_that_is_taken_is_said_to_be() -> None:
             listen("127.0.0.1", taken.getsockname()[1])
 
 
+def test_events_do_not_wait_for_each_other() -> None:
+    """Asyncio turns Nagle's algorithm off for sockets that say they are TCP."""
+    with listen("127.0.0.1", 0) as listener:
+        assert listener.proto == socket.IPPROTO_TCP
+
+
 def address_in(line: str) -> str:
     found = re.search(r"http://\S+", line)
     assert found, line
