@@ -20,6 +20,7 @@
   const SILENCE_MS = 45000;
   const TYPING_MS = 1200;
   const QUOTE_LENGTH = 320;
+  const NEAREST = 3; // pages to look at when a whole answer cites none
 
   // --- Options ------------------------------------------------------------------------------------------
 
@@ -325,7 +326,7 @@
 
     showFound(sources) {
       this.sources = sources;
-      const pages = new Set(sources.map((source) => source.title)).size;
+      const pages = new Set(sources.map((source) => source.url.split('#')[0])).size;
       this.progress.replaceChildren(pages ? `reading ${pages} ${pages === 1 ? 'page' : 'pages'}` : 'thinking');
     }
 
@@ -406,8 +407,9 @@
       this.progress.replaceChildren();
       this.draw();
       const cited = citedSources(this);
-      const listed = cited.length || retry ? cited : this.sources; // A broken answer rests on nothing.
-      if (listed.length) this.after.append(sourceList(cited.length ? '// sources' : '// nearest pages', listed));
+      const nearest = cited.length || retry ? [] : this.sources.slice(0, NEAREST);
+      if (cited.length) this.after.append(sourceList('// sources', cited));
+      if (nearest.length) this.after.append(sourceList('// nearest pages', nearest));
       if (problem) this.after.append(h('p', { class: 'problem' }, h('span', { 'aria-hidden': 'true' }, '! '), problem));
       const button = (label, kind, onclick) => h('button', { class: `small ${kind}`, type: 'button', onclick }, label);
       this.after.append(h('div', { class: 'actions' },
@@ -656,7 +658,7 @@
     state.opener = root.activeElement ?? document.activeElement;
     state.shown = true;
     ui.corner.hidden = true;
-    if (ui.corner.matches(':popover-open')) ui.corner.hidePopover();
+    if (ui.corner.popover && ui.corner.matches(':popover-open')) ui.corner.hidePopover();
     showTitle();
     if (options.inline) ui.window.show();
     else ui.window.showModal();

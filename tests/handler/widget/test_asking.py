@@ -381,6 +381,18 @@ def test_an_answer_without_a_model_and_a_shortened_one_say_so(site: Site, tab: P
     expect(tab.get_by_text("ends here because it reached its longest length.")).to_be_visible()
 
 
+def test_an_answer_that_cites_nothing_lists_the_nearest_pages(site: Site, tab: Page) -> None:
+    sources = [source(i, url=f"/{i}") for i in range(1, 6)]
+    site.replies = [Reply(answer("I do not know.", (), sources)), Reply(answer("Hello.", (), ())[1:])]
+    ask(tab, "?")
+    expect(tab.locator(".sources h4")).to_have_text("// nearest pages")
+    expect(tab.locator(".sources a")).to_have_count(3)
+    ask(tab, "Hello")
+    expect(paragraphs(tab).last).to_have_text("Hello.")
+    ended(tab)
+    expect(tab.locator(".sources")).to_have_count(1)
+
+
 def test_a_right_to_left_answer_reads_from_the_right(site: Site, tab: Page) -> None:
     site.replies = [Reply(answer("تدفأ البرك في الشمس.\n\nPools warm.", [(1, "الشمس", 20)]))]
     ask(tab, "أين تذهب السرطانات؟")
