@@ -457,12 +457,13 @@
   }
 
   /** What stands under a whole answer: who made it, and whether all of it is there. */
-  function noteOf({ generator, model, stop_reason: reason }) {
+  function noteOf({ citations, done: { model, stop_reason: reason } }) {
     const notes = [];
     if (reason === 'max_tokens') notes.push('The answer ends here because it reached its longest length.');
     if (reason === 'refusal') notes.push('The model declined to answer.');
-    if (generator === 'extractive') notes.push('Quoted word for word from this site; no language model was asked.');
-    else if (model) notes.push(`Answered by ${model}.`);
+    if (model) notes.push(`Answered by ${model}.`);
+    else if (citations.length) notes.push('Quoted word for word from this site; no language model was asked.');
+    else notes.push('No language model was asked.');
     return notes.join(' ');
   }
 
@@ -853,7 +854,7 @@
         if (exchange.done) break;
       }
       if (!exchange.done) throw new Problem('cut_off', BROKE_OFF);
-      exchange.end({ note: noteOf(exchange.done) });
+      exchange.end({ note: noteOf(exchange) });
       const { text, sources, citations, done } = exchange;
       tell('answer', { question, text, sources, citations, done });
       sayAnswer(exchange);

@@ -371,11 +371,18 @@ def test_an_answer_without_a_model_and_a_shortened_one_say_so(site: Site, tab: P
     done = json.loads(DONE.split(b"data: ")[1])
     quoted = event("done", **(done | {"generator": "extractive", "model": None}))
     short = event("done", **(done | {"stop_reason": "max_tokens"}))
-    site.replies = [Reply([*answer(TEXT)[:-1], quoted]), Reply([*answer(TEXT)[:-1], short])]
+    site.replies = [
+        Reply([*answer(TEXT, CITATIONS, SOURCES)[:-1], quoted]),
+        Reply([*answer("Hello.")[:-1], quoted]),
+        Reply([*answer(TEXT)[:-1], short]),
+    ]
     ask(tab, "?")
     expect(
         tab.get_by_text("Quoted word for word from this site; no language model was asked.")
     ).to_be_visible()
+    ended(tab)
+    ask(tab, "Hello")
+    expect(tab.get_by_text("No language model was asked.", exact=True)).to_be_visible()
     ended(tab)
     ask(tab, "?")
     expect(tab.get_by_text("ends here because it reached its longest length.")).to_be_visible()
