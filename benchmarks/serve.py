@@ -74,11 +74,12 @@ def main() -> None:
         claude = {**UNLIMITED, "ANTHROPIC_API_KEY": "key", "ANTHROPIC_BASE_URL": api.url}
         time_starts("quotes", bundle, UNLIMITED, arguments.starts)
         time_starts("Claude", bundle, claude, arguments.starts)
-        with serve(bundle, claude) as server:
+        with serve(bundle, UNLIMITED) as server:
             time_sources(server, arguments.requests)
+            asyncio.run(compare_throughput(server, arguments.requests))
+        with serve(bundle, claude) as server:
             api.delay_s = 0.05  # so that all are there at once
             asyncio.run(hold_streams(server, arguments.streams))
-            asyncio.run(compare_throughput(server, arguments.requests))
 
 
 @contextmanager
