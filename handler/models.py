@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from handler.answer import Question
 from handler.events import ErrorCode
-from handler.generate.types import PageRead, Turn
+from handler.generate.types import MAX_TURN_CHARS, MAX_TURNS, PageRead, Turn
 from handler.settings import MAX_QUESTION_CHARS
-
-# What was said before is context, not the question: more of it costs tokens and changes little.
-MAX_TURNS = 6
-MAX_TURN_CHARS = 4_000
 
 Name = Annotated[str, Field(min_length=1, max_length=100)]
 
@@ -23,10 +19,10 @@ class _Model(BaseModel):
 
 
 class TurnBody(_Model):
-    """Something that was said before."""
+    """Something that was said before. `content`, as many APIs call it, is `text` too."""
 
     role: Literal["user", "assistant"]
-    text: str = Field(max_length=20_000)
+    text: str = Field(max_length=20_000, validation_alias=AliasChoices("text", "content"))
 
 
 class PageBody(_Model):

@@ -123,6 +123,9 @@ def search(
     )
 
 
+# The widget asks for it beside the API. Behind a proxy with one rule for /ask/ and one for /ask/api/ask, that
+# is here.
+@router.get("/ask/api/about", include_in_schema=False)
 @router.get("/api/about", responses=_problems(403))
 async def about(service: Wanted) -> AboutBody:
     """Tells who answers, for the widget."""

@@ -11,14 +11,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from handler.bundle.search import Hit
-from handler.generate.types import PageRead, Prompt, Turn
+from handler.generate.types import MAX_TURN_CHARS, MAX_TURNS, PageRead, Prompt, Turn
 from handler.sources import heading_path, link, one_line, without_controls
 
 if TYPE_CHECKING:
     from anthropic.types import DocumentBlockParam, MessageParam, TextBlockParam
 
-MAX_TURNS = 6
-MAX_TURN_CHARS = 4_000
 MAX_LABEL_CHARS = 300
 
 # The shortest prompt that is cached is 4,096 tokens for Claude Haiku 4.5, the longest such minimum of any

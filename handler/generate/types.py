@@ -10,6 +10,10 @@ from handler.bundle.encoder import Vector
 from handler.bundle.search import Hit
 from handler.events import Citation, ErrorCode, Text, Usage
 
+# What was said before is context, not the question: more of it costs tokens and changes little.
+MAX_TURNS = 6
+MAX_TURN_CHARS = 4_000
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:

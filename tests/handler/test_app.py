@@ -143,6 +143,13 @@ def test_who_answers_is_told_before_anything_is_asked(server: Server) -> None:
     about = server("GET", "/api/about").json()
     assert "Anthropic" in about["privacy"]
     assert about["model"] == "scripted-1"
+    assert server("GET", "/ask/api/about").json() == about
+
+
+def test_what_was_said_may_be_called_content(server: Server) -> None:
+    server.ask(history=[{"role": "user", "content": "Which?"}, {"role": "assistant", "text": "The old."}])
+    (prompt,) = server.generator.prompts
+    assert [turn.text for turn in prompt.history] == ["Which?", "The old."]
 
 
 def test_health_names_the_bundle(server: Server) -> None:
