@@ -1,32 +1,16 @@
-"""A real browser, and a site on loopback whose every byte a test chooses."""
+"""A site on loopback whose every byte a test chooses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from tests.handler.widget.scripted_site import Site
 
-CHROMIUM = Path("/usr/bin/chromium")
-
 # visit(path, name="Ada", **context options): a new visitor's tab. `name=None` was never asked for it.
 Visit = Callable[..., Page]
-
-
-# A module's and not the session's: as long as it runs, Playwright's event loop counts as running in this
-# thread, and asyncio.run in other tests would refuse.
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Debian's chromium."""
-    if not CHROMIUM.exists():
-        pytest.skip("needs Debian's chromium: apt-get install chromium")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="session")
