@@ -27,14 +27,21 @@ def link(chunk: Chunk) -> str:
 
 
 def heading_path(chunk: Chunk) -> str:
-    """The headings that a chunk stands under, on one line; empty above the first."""
-    return one_line(" > ".join(chunk.heading))
+    """The headings that a chunk stands under, on one line; empty above the first.
+
+    One that only says the page's title again is left out.
+    """
+    first, *rest = [one_line(part) for part in chunk.heading] or [""]
+    return " > ".join(rest if first.casefold() == one_line(chunk.title).casefold() else [first, *rest])
 
 
 def snippet(chunk: Chunk) -> str:
     """The first words that a chunk says beside its heading: plain text of at most SNIPPET_CHARS."""
-    parts = (plain_text(as_markdown(chunk.text, span)) for span in quotable_spans(chunk.text))
-    words = one_line(" ".join(parts))
+    words = ""
+    for span in quotable_spans(chunk.text):
+        words = one_line(f"{words} {plain_text(as_markdown(chunk.text, span))}")
+        if len(words) > SNIPPET_CHARS:
+            break
     if len(words) <= SNIPPET_CHARS:
         return words
     clipped = words[: SNIPPET_CHARS - len(" …")]
