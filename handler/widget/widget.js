@@ -148,7 +148,9 @@
         yield* lines;
       }
     } finally {
-      reader.cancel().catch(() => {});
+      // After the last event comes the end. Whoever cancels before it drops the connection that the next
+      // question could use, and shows in the browser's tools as cancelled.
+      reader.read().then(() => reader.cancel()).catch(() => {});
     }
   }
 

@@ -80,6 +80,15 @@ def test_an_answer_shows_its_marks_in_place_and_the_cited_sources(site: Site, ta
     ]
 
 
+def test_a_whole_answer_ends_its_request_in_peace(site: Site, tab: Page) -> None:
+    gate = Gate(silent=True)
+    site.replies = [Reply([*answer(TEXT, CITATIONS, SOURCES), gate])]
+    with tab.expect_event("requestfinished", lambda request: request.url.endswith("/api/ask")):
+        ask(tab, "Where do crabs go?")
+        ended(tab)
+        gate.open()
+
+
 def test_text_shows_while_the_answer_is_still_being_written(site: Site, tab: Page) -> None:
     first, second = Gate(), Gate()
     sources, text, *rest = answer("Pools warm.", (), SOURCES)
