@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -57,16 +58,19 @@ def best_quotes(
     """The quotes that answer the question best, by source and place; none without hits.
 
     Candidates are the quotable parts of the first hits. Those that have most words of the question are
-    embedded, each under its title and headings, and the nearest are taken. `vector` is the question's, where
-    it is known.
+    embedded, each under its title and headings, and the nearest are taken, a sentence that ends in a colon
+    with the code that it announces. `vector` is the question's, where it is known.
     """
-    candidates = [
+    parts = [
         Quote(source, span.start, hit.chunk.text[span.start : span.end], markdown, span.is_code)
         for source, hit in enumerate(hits[:MAX_SOURCES], start=1)
         for span in quotable_spans(hit.chunk.text)
         if plain_text(markdown := as_markdown(hit.chunk.text, span)).strip()  # no bare picture or tag
     ]
+    announced = {a: b for a, b in pairwise(parts) if a.source == b.source and _announces(a) and b.is_code}
     words = _word_starts(question)
+    # A name in a list or a table is near to every question about it, and says nothing.
+    candidates = [part for part in parts if part.is_code or _word_starts(_shown(part)) - words] or parts
     candidates.sort(key=lambda quote: -len(words.intersection(_word_starts(quote.text))))
     candidates = candidates[:MAX_CANDIDATES]
     if not candidates:
@@ -75,8 +79,9 @@ def best_quotes(
     asked = encoder.embed_query(question) if vector is None else vector
     scores = vectors @ asked - COSINE_PER_RANK * np.array([quote.source for quote in candidates])
     best = np.argsort(-scores, kind="stable")[:MAX_QUOTES]
-    chosen = [candidates[i] for i in best if scores[i] >= scores[best[0]] - MAX_COSINE_BELOW_BEST]
-    return sorted(chosen, key=lambda quote: (quote.source, quote.start))
+    near = [candidates[i] for i in best if scores[i] >= scores[best[0]] - MAX_COSINE_BELOW_BEST]
+    chosen = dict.fromkeys(quote for part in near for quote in (part, announced.get(part)) if quote)
+    return sorted([*chosen][:MAX_QUOTES], key=lambda quote: (quote.source, quote.start))
 
 
 def numbered_text(quotes: Sequence[Quote]) -> str:
@@ -122,7 +127,7 @@ class ExtractiveGenerator:
 
 def as_answer(quote: Quote) -> str:
     """A quote as plain text in quotation marks, or as a fenced block of code on lines of its own."""
-    return f"{quote.markdown}\n" if quote.is_code else f"“{' '.join(plain_text(quote.markdown).split())}”"
+    return f"{quote.markdown}\n" if quote.is_code else f"“{_shown(quote)}”"
 
 
 def is_small_talk(question: str) -> bool:
@@ -130,6 +135,14 @@ def is_small_talk(question: str) -> bool:
     if len(question) > MAX_SMALL_TALK_CHARS or not any(map(str.isalpha, question)):
         return False
     return _SMALL_TALK.fullmatch(question.strip()) is not None
+
+
+def _shown(quote: Quote) -> str:
+    return " ".join(plain_text(quote.markdown).split())
+
+
+def _announces(quote: Quote) -> bool:
+    return not quote.is_code and _shown(quote).endswith((":", "："))
 
 
 def _in_context(quote: Quote, hits: Sequence[Hit]) -> str:

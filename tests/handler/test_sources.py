@@ -27,7 +27,8 @@ def test_a_source_has_its_number_and_its_place_down_to_the_section() -> None:
 
 
 @pytest.mark.parametrize(
-    ("heading", "shown"), [(("pond ", "Algae"), "Algae"), (("Pond",), ""), (("Algae", "Pond"), "Algae > Pond")]
+    ("heading", "shown"),
+    [(("pond ", "Algae"), "Algae"), (("Pond",), ""), (("Algae", "Pond"), "Algae > Pond")],
 )
 def test_the_title_is_not_said_again_as_the_first_heading(heading: tuple[str, ...], shown: str) -> None:
     (source,) = sources_of([Hit(chunk(heading=heading), 1.0, 0.9, 1.0, 1, 1, "")])

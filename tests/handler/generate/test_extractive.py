@@ -39,6 +39,19 @@ def test_what_has_no_words_is_not_quoted(tiny_encoder: Encoder, text: str) -> No
     assert best_quotes("server", [hit(text)], tiny_encoder) == []
 
 
+def test_the_code_that_a_sentence_announces_comes_with_it(tiny_encoder: Encoder) -> None:
+    text = "The piano is old.\n\nWhen the server restarts at night, do:\n\n```\nmake pond\n```\n\nAlgae."
+    quotes = best_quotes("when does the server restart at night", [hit(text)], tiny_encoder)
+    assert [quote.text for quote in quotes][:2] == ["When the server restarts at night, do:", "make pond"]
+
+
+@pytest.mark.parametrize("echo", ["- server", "| **The server** |", "- [Server](https://example.org/a)"])
+def test_what_the_question_says_itself_is_no_answer(tiny_encoder: Encoder, echo: str) -> None:
+    hits = [hit(f"{echo}\n"), hit("It restarts at night.")]
+    quotes = best_quotes("the server?", hits, tiny_encoder)
+    assert [quote.text for quote in quotes] == ["It restarts at night."]
+
+
 def test_code_is_answered_line_for_line_with_every_sign(tiny_encoder: Encoder) -> None:
     code = "# server logs\nrm -rf *.log __init__\n  echo <server> | grep server"
     hits = (hit(f"```sh\n{code}\n```"),)
