@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from handler.bundle.gate import Verdict
 from handler.bundle.search import SearchResult
 from handler.bundle.terms import STOPWORDS, query_phrases
 from handler.generate.types import PageRead, Turn
+from handler.smalltalk import is_small_talk
 
 Search = Callable[[str], SearchResult]
 
@@ -51,7 +53,12 @@ _WORD = re.compile(r"[^\W_]+")
 def search_in_context(
     search: Search, question: str, history: Sequence[Turn] = (), page: PageRead | None = None
 ) -> SearchResult:
-    """What the first of `search_texts` finds that the gate accepts, else what the last one does."""
+    """What the first of `search_texts` finds that the gate accepts, else what the last one does.
+
+    Small talk finds nothing: a page that says hello is no source of an answer to it.
+    """
+    if is_small_talk(question):
+        return SearchResult(question, (), Verdict(False, "small talk"))
     for text in search_texts(question, history, page):
         found = search(text)
         if found.gate.accepted:

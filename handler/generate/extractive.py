@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,6 +16,7 @@ from handler.bundle.terms import query_phrases
 from handler.events import Citation, Text
 from handler.generate.sentences import as_markdown, quotable_spans
 from handler.generate.types import Finished, Prompt
+from handler.smalltalk import is_small_talk
 
 I_DONT_KNOW = "I don't know: these pages do not say."
 
@@ -32,10 +32,6 @@ COSINE_PER_RANK = 0.04
 MAX_COSINE_BELOW_BEST = 0.05
 
 ABOUT_ME = "I am here for questions about this site: I answer with sentences of its pages, word for word."
-_HELLO = r"(?:hi|hello|hey|hallo|good (?:morning|day|evening)|thanks|thank you|bye)(?: there)?"
-_WHO = r"(?:who|what) are you|what(?:['’]s| is) your name|what can (?:you do|i ask)(?: you)?|how are you"
-MAX_SMALL_TALK_CHARS = 80
-_SMALL_TALK = re.compile(rf"(?:{_HELLO}[\s,.!]*)?(?:{_WHO})?[\s?.!]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +124,6 @@ class ExtractiveGenerator:
 def as_answer(quote: Quote) -> str:
     """A quote as plain text in quotation marks, or as a fenced block of code on lines of its own."""
     return f"{quote.markdown}\n" if quote.is_code else f"“{_shown(quote)}”"
-
-
-def is_small_talk(question: str) -> bool:
-    """Whether somebody says hello or thanks, or asks the bot who it is, and nothing about the pages."""
-    if len(question) > MAX_SMALL_TALK_CHARS or not any(map(str.isalpha, question)):
-        return False
-    return _SMALL_TALK.fullmatch(question.strip()) is not None
 
 
 def _shown(quote: Quote) -> str:

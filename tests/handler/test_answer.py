@@ -176,7 +176,9 @@ def test_without_a_model_the_pages_are_quoted_word_for_word(bundle: Bundle) -> N
     ["Hello!", "hi there", "Good morning, who are you?", "What's your name?", "what can you do", "Thanks!"],
 )
 def test_without_a_model_small_talk_gets_a_sentence(make_bundle: MakeBundle, question: str) -> None:
-    bundle = Bundle.open(make_bundle(gate=REFUSE_ALL))
+    page = "Hello\n\nGood morning, thanks for coming, who are you, what is your name, what can you do?\n"
+    bundle = Bundle.open(make_bundle({"notes/hello.md": page}))
+    assert bundle.search(question).hits
     events = events_of(bundle, ExtractiveGenerator(bundle.encoder), question)
     assert events[:-1] == [Sources(()), Text(ABOUT_ME)]
 
