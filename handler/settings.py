@@ -175,7 +175,7 @@ def _words(environ: Mapping[str, str], name: str) -> tuple[str, ...]:
 
 
 def _starters(environ: Mapping[str, str]) -> tuple[str, ...]:
-    starters = environ.get("ASK_STARTERS") or "What is this site about? | Who are you?"
+    starters = environ.get("ASK_STARTERS") or "What is this page about? | Who are you?"
     return tuple(starter.strip() for starter in starters.split("|") if starter.strip())
 
 

@@ -107,7 +107,7 @@ def test_the_demo_page_works_and_is_as_bad_as_it_says(site: Site, visit: Visit) 
     site.replies = [Reply(CITED)]
     tab = visit("/ask/demo")
     tab.get_by_role("button", name="Kelp").click()
-    tab.get_by_role("button", name="Ask about this page").click()
+    tab.get_by_role("button", name="Ask who answers").click()
     expect(tab.locator(".sources")).to_be_visible()
     assert site.asked[0]["page"] == {
         "url": f"{site.url}/ask/demo?page=kelp",
