@@ -8,7 +8,10 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from handler.log import FACTS
 from handler.problem import problem
+
+MAX_LOGGED_CHARS = 200
 
 
 class OriginCheck:
@@ -29,6 +32,8 @@ class OriginCheck:
                 message = (
                     f"{headers['origin']} may not ask here: the server's ALLOWED_ORIGINS does not name it."
                 )
+                # Browsers keep the answer from the page, and so from all who could tell the owner.
+                scope.get(FACTS, {})["refused_origin"] = headers["origin"][:MAX_LOGGED_CHARS]
                 await problem(403, "bad_request", message)(scope, receive, send)
                 return
         await self._app(scope, receive, send)

@@ -481,6 +481,7 @@ def test_what_was_refused_is_logged_too(server: Server) -> None:
     server.start({}, ScriptedGenerator(OVERLOADED))
     server.ask()
     assert [line["status"] for line in server.lines] == [403, 404, 200]
+    assert [line.get("refused_origin") for line in server.lines] == ["https://evil.example", None, None]
     assert server.lines[-1]["error"] == "overloaded"
 
 
