@@ -42,7 +42,7 @@ class RequestLog:
             return
         started = self._clock()
         status = 500  # what the server sends for an exception that nobody answered
-        facts: dict[str, Any] = {}
+        facts: dict[str, Any] = scope.get(FACTS, {})
 
         async def send_and_note(message: Message) -> None:
             nonlocal status

@@ -135,7 +135,7 @@ def _run(settings: ServeSettings, source: Settings, opened: Bundle, sockets: lis
 
     logger = open_log()
     persona = persona_reader(settings.persona or PERSONA, fresh=settings.dev)
-    make_generator = _generators(settings, lambda: persona().text)
+    make_generator = generators(settings, lambda: persona().text)
     current = Current(Serving(opened, make_generator(opened)))
     budget = None
     if settings.daily_tokens is not None:
@@ -171,7 +171,7 @@ def _serving(source: Settings, make_generator: Callable[[Bundle], Generator]) ->
     return Serving(opened, make_generator(opened))
 
 
-def _generators(settings: ServeSettings, persona: Callable[[], str]) -> Callable[[Bundle], Generator]:
+def generators(settings: ServeSettings, persona: Callable[[], str]) -> Callable[[Bundle], Generator]:
     """Makes the generator for a bundle: Claude with a key, which is one for all bundles, else quotes."""
     from handler.generate.extractive import ExtractiveGenerator
 
