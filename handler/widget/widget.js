@@ -284,7 +284,7 @@
   const citedSources = ({ citations, sources }) =>
     sources.filter(({ number }) => citations.some(({ source }) => source === number));
 
-  const sourceName = ({ title: page, heading }) => (heading && heading !== page ? `${page} › ${heading}` : page);
+  const sourceName = ({ title: page, heading }) => (heading ? `${page} > ${heading}` : page).replaceAll(' > ', ' › ');
 
   // --- One question and its answer ----------------------------------------------------------------------
 

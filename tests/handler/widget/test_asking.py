@@ -16,7 +16,7 @@ SUN, WEED = len("Pools warm in the sun."), len(TEXT)
 CITATIONS = [(1, "A shallow pool warms by ten degrees.", SUN), (2, "Small crabs go under the weed.", WEED)]
 SOURCES = [
     source(1),
-    source(2, title="Crabs", heading="", url="/crabs"),
+    source(2, title="Crabs", heading="Where > When", url="/crabs"),
     source(3, title="Kelp", url="/kelp"),
 ]
 
@@ -67,7 +67,7 @@ def test_an_answer_shows_its_marks_in_place_and_the_cited_sources(site: Site, ta
     expect(tab.locator(".command")).to_have_text('Ada@davo-bot-2000 ~ % ask "Where do crabs go?"')
     expect(paragraphs(tab)).to_have_text("Pools warm in the sun.[1] Crabs hide under weed.[2]")
     links = tab.locator(".sources a")
-    expect(links).to_have_text(["Tide pools › Salt and sun (new tab)", "Crabs (new tab)"])
+    expect(links).to_have_text(["Tide pools › Salt and sun (new tab)", "Crabs › Where › When (new tab)"])
     expect(links.nth(0)).to_have_attribute("href", f"{site.url}/pools#salt-and-sun")
     expect(links.nth(0)).to_have_attribute("rel", "noopener")
     expect(tab.get_by_text("Answered by claude-haiku-4-5.")).to_be_visible()
@@ -178,7 +178,7 @@ def test_quoted_words_show_on_hover_and_stay_under_the_pointer(site: Site, tab: 
     tip = tab.get_by_role("tooltip")
 
     tab.get_by_role("link", name="[2]").hover()
-    expect(tip).to_have_text("Small crabs go under the weed.Crabs")
+    expect(tip).to_have_text("Small crabs go under the weed.Crabs › Where › When")
     expect(tab.get_by_role("link", name="[2]")).to_have_accessible_description(
         re.compile("Small crabs go under")
     )
