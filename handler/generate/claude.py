@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S = 3.0
 MAX_RETRIES = 1
+# Slower than any model writes. An API that only pings is never silent: this bounds what it can hold open.
+MIN_TOKENS_PER_S = 10
 
 DECLINED = "I can't help with that one. Ask me something else about this site."
 BROKEN_OFF = "I have to stop here."
@@ -39,6 +41,11 @@ class ClaudeSettings:
     model: str = "claude-haiku-4-5"
     max_tokens: int = 1024
     timeout_s: float = 30.0
+
+    @property
+    def total_s(self) -> float:
+        """How long an answer may take: both tries may be silent first, then it is as long as it can be."""
+        return (1 + MAX_RETRIES) * self.timeout_s + self.max_tokens / MIN_TOKENS_PER_S
 
 
 class ClaudeGenerator:
@@ -105,21 +112,24 @@ class ClaudeGenerator:
         system = claude_request.system_blocks(self._persona(), prompt)
         messages = claude_request.messages(prompt)
         is_begun = is_whole = False
+        end = asyncio.get_running_loop().time() + self._settings.total_s
         try:
-            async with await self._client.messages.create(
-                model=self._settings.model,
-                max_tokens=self._settings.max_tokens,
-                system=system,
-                messages=messages,
-                stream=True,
-            ) as stream:
+            async with asyncio.timeout_at(end):
+                response = await self._client.messages.create(
+                    model=self._settings.model,
+                    max_tokens=self._settings.max_tokens,
+                    system=system,
+                    messages=messages,
+                    stream=True,
+                )
+            async with response as stream, aclosing(_until(end, stream)) as events:
                 is_begun = True
-                async for event in stream:
+                async for event in events:
                     yield event
                     # Reading on to the end keeps the connection for the next question.
                     is_whole = event.type == "message_stop"
         # ValueError: what came is not UTF-8 or not JSON, and the SDK does not say so in an error of its own.
-        except (AnthropicError, httpx2.HTTPError, ValueError) as error:
+        except (AnthropicError, httpx2.HTTPError, ValueError, TimeoutError) as error:
             raise explained(error, is_begun=is_begun) from error
         if not is_whole:
             raise cut_off()
@@ -135,8 +145,25 @@ class ClaudeGenerator:
             base_url=self._settings.base_url,
             timeout=httpx2.Timeout(self._settings.timeout_s, connect=CONNECT_TIMEOUT_S),
             max_retries=MAX_RETRIES,
-            http_client=DefaultAsyncHttpxClient(event_hooks={"response": [refuse_long_waits]}),
+            # A redirect would take the question elsewhere, and the key with it.
+            http_client=DefaultAsyncHttpxClient(
+                event_hooks={"response": [refuse_long_waits]}, follow_redirects=False
+            ),
         )
+
+
+async def _until(
+    end: float, events: AsyncIterator[RawMessageStreamEvent]
+) -> AsyncGenerator[RawMessageStreamEvent, None]:
+    """The same events. Raises TimeoutError when the next is not there by `end`, in the loop's time."""
+    while True:
+        # Around each event alone: a timeout must not be open while this waits for who takes them.
+        async with asyncio.timeout_at(end):
+            try:
+                event = await anext(events)
+            except StopAsyncIteration:
+                return
+        yield event
 
 
 def _usage(known: Usage, more: ApiUsage | MessageDeltaUsage) -> Usage:

@@ -70,7 +70,7 @@ def _code(error: Exception, is_begun: bool) -> ErrorCode:
             504: "timeout",
         }
         return by_status.get(error.status_code, "overloaded" if error.status_code >= 500 else "refused")
-    if isinstance(error, APITimeoutError | httpx2.TimeoutException):
+    if isinstance(error, APITimeoutError | httpx2.TimeoutException | TimeoutError):
         return "timeout"
     return "overloaded" if isinstance(error, APIConnectionError) else "cut_off"
 

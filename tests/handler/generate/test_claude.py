@@ -47,9 +47,10 @@ def api() -> Iterator[AnthropicApi]:
 
 @asynccontextmanager
 async def claude(
-    api: AnthropicApi, timeout_s: float = 30.0, key: str = KEY
+    api: AnthropicApi, timeout_s: float = 30.0, key: str = KEY, max_tokens: int = 1024
 ) -> AsyncIterator[ClaudeGenerator]:
-    generator = ClaudeGenerator(ClaudeSettings(key, api.url, timeout_s=timeout_s), lambda: "You are a frog.")
+    settings = ClaudeSettings(key, api.url, max_tokens=max_tokens, timeout_s=timeout_s)
+    generator = ClaudeGenerator(settings, lambda: "You are a frog.")
     try:
         yield generator
     finally:
@@ -57,13 +58,18 @@ async def claude(
 
 
 def answer(
-    api: AnthropicApi, prompt: Prompt = PROMPT, *, timeout_s: float = 30.0, key: str = KEY
+    api: AnthropicApi,
+    prompt: Prompt = PROMPT,
+    *,
+    timeout_s: float = 30.0,
+    key: str = KEY,
+    max_tokens: int = 1024,
 ) -> tuple[list[Text | Citation | Finished], GeneratorError | None]:
     """All that is yielded, and the error at the end."""
 
     async def run() -> tuple[list[Text | Citation | Finished], GeneratorError | None]:
         pieces: list[Text | Citation | Finished] = []
-        async with claude(api, timeout_s, key) as generator:
+        async with claude(api, timeout_s, key, max_tokens) as generator:
             try:
                 async for piece in generator.generate(prompt):
                     pieces.append(piece)
@@ -277,6 +283,30 @@ def test_silence_has_an_end(api: AnthropicApi, n_events: int) -> None:
     _, error = answer(api, timeout_s=0.2)
     assert error is not None
     assert error.code == "timeout"
+
+
+def test_pings_without_an_answer_have_an_end(api: AnthropicApi) -> None:
+    api.delay_s = 0.05
+    api.replies.append([*stream(Block(["The pond"]))[:3], *[b"event: ping\ndata: {}\n\n"] * 1_000])
+    pieces, error = answer(api, timeout_s=0.2, max_tokens=1)
+    assert pieces == [Text("The pond")]
+    assert error is not None
+    assert error.code == "timeout"
+    assert api.wait_for_aborted(1)
+
+
+def test_how_long_an_answer_may_take_grows_with_its_longest_length() -> None:
+    assert ClaudeSettings(KEY).total_s < 200
+    assert ClaudeSettings(KEY, max_tokens=64_000).total_s > 64_000 / 20
+
+
+def test_neither_question_nor_key_follows_a_redirect(api: AnthropicApi) -> None:
+    with anthropic_api() as elsewhere:
+        api.replies.append(Refusal(307, "api_error", headers={"location": elsewhere.url}))
+        pieces, error = answer(api)
+        assert elsewhere.requests == []
+    assert pieces == []
+    assert error is not None
 
 
 def test_an_api_that_is_not_there_is_an_error_like_others() -> None:
