@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from handler.events import Done, Error, Event, Source, Sources, Text, Timing, Usage
-from handler.sse import PING, EventStream, encode
+from handler.sse import PING, PING_AFTER_S, EventStream, encode
 
 NOTHING = Sources(())
 DONE = Done("fake", None, "end", Usage(), Timing(1.0, None, 2.0), "v1")
@@ -111,6 +111,8 @@ def test_proxies_are_told_neither_to_store_nor_to_collect() -> None:
 
 
 def test_silence_is_broken_by_pings_until_the_answer_goes_on() -> None:
+    assert PING_AFTER_S <= 15
+
     async def test() -> None:
         answer, browser = Answer(NOTHING, after=(Text("At last."), DONE)), Browser()
         reading = asyncio.create_task(browser.read(EventStream(answer.events(), ping_after_s=0.005)))
