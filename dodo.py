@@ -3,6 +3,8 @@
 export:SITE -> chunk:SITE -> embed -> index -> calibrate -> measure -> seal -> build/current
      |            model ------'                                          |
      '-> gather -----'---------'----------------------------------------'
+
+build/current -> package -> deploy:rsync, deploy:lambda, deploy:container
 """
 
 from __future__ import annotations
@@ -22,11 +24,13 @@ from handler.bundle.types import BundleError
 from pipeline.console import BuildReporter, disk_refusal, end_without_reader, say_interrupts
 from pipeline.graph import code_files, holds_on, load_graph, source_files
 from pipeline.layout import Layout
-from pipeline.settings import read_settings
+from pipeline.package import program_files
+from pipeline.settings import read_deploy_settings, read_settings
 from pipeline.site import SiteError
 
 try:
     SETTINGS = read_settings(os.environ)
+    DEPLOY = read_deploy_settings(os.environ)
     GRAPH = load_graph(SETTINGS)
 except SiteError as error:
     raise SystemExit(str(error)) from None
@@ -54,6 +58,8 @@ CHUNKS = [BUILD.chunks(name) for name in GRAPH.sites]
 MODEL = [BUILD.model_spec, BUILD.model, BUILD.tokenizer]
 # A stage depends on its code too: after an update, the next build does again what may come out differently.
 CODE = code_files("pipeline", "handler/bundle", "requirements")
+DESTINATIONS = {"rsync": f"{DEPLOY.host}:{DEPLOY.path}"}
+DRY_RUN = [{"name": "dry_run", "long": "dry-run", "type": bool, "default": False}]
 QUESTIONS = [site.questions for site in GRAPH.sites.values() if site.questions.exists()]
 
 
@@ -71,6 +77,22 @@ def stage(name: str, *args: object) -> Callable[[], TaskFailed | None]:
             if sentence := disk_refusal(error, BUILD.root):
                 return TaskFailed(sentence)
             raise
+        return None
+
+    return action
+
+
+def deployment(verb: str, target: str) -> Callable[[bool], TaskFailed | None]:
+    """What brings the package to a target, or back, as a doit action."""
+
+    def action(dry_run: bool) -> TaskFailed | None:
+        from pipeline.deploy import targets  # slow, as the stages are
+        from pipeline.deploy.step import DeployError
+
+        try:
+            getattr(targets, f"{verb}_{target}")(DEPLOY, BUILD.package, dry_run)
+        except (BundleError, DeployError) as error:
+            return TaskFailed(str(error))
         return None
 
     return action
@@ -242,3 +264,47 @@ def task_verify() -> dict[str, Any]:
 def task_build() -> dict[str, Any]:
     """Build the bundle of all sites into build/current (the default task)"""
     return {"actions": None, "task_dep": ["seal"]}
+
+
+def task_package() -> dict[str, Any]:
+    """Put what ships to a host into build/package: the handler, the bundle, its requirements"""
+    return {
+        "actions": [stage("package_bundle", DEPLOY.accept_private)],
+        "file_dep": [
+            BUILD.current_sums,
+            *code_files("pipeline/package.py"),
+            *(path for _, path in program_files()),
+        ],
+        "targets": [BUILD.package_sums],
+        "uptodate": [config_changed({"private": sorted(DEPLOY.accept_private)})],
+        "clean": [stage("remove_package")],
+    }
+
+
+def task_deploy() -> Iterator[dict[str, Any]]:
+    """Bring the package to where RALPH_DEPLOY says; --dry-run prints what would be run"""
+    deploy: dict[str, Any] = {"params": DRY_RUN, "task_dep": ["package"], "uptodate": [False]}
+    yield {
+        "basename": "deploy",
+        "doc": f"bring the package to where RALPH_DEPLOY says ({', '.join(DEPLOY.targets)})",
+        "actions": [deployment("deploy", target) for target in DEPLOY.targets],
+        **deploy,
+    }
+    for target, place in DESTINATIONS.items():
+        yield {
+            "basename": f"deploy:{target}",
+            "doc": f"bring the package to {place}; --dry-run prints what would be run",
+            "actions": [deployment("deploy", target)],
+            **deploy,
+        }
+
+
+def task_rollback() -> Iterator[dict[str, Any]]:
+    """Go back to what was deployed before"""
+    yield {
+        "basename": "rollback:rsync",
+        "doc": f"make the previous release on {DEPLOY.host} the current one; --dry-run prints how",
+        "actions": [deployment("rollback", "rsync")],
+        "params": DRY_RUN,
+        "uptodate": [False],
+    }

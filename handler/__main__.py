@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from typing import get_args
 
@@ -97,6 +98,19 @@ def _parser(others: Sequence[str]) -> argparse.ArgumentParser:
         "--port", type=_port, metavar="N", help="the port to listen on (default: PORT, or 3001); 0 is any"
     )
 
+    if find_spec("handler.local"):  # what ships to a server is without it
+        _add_local(commands)
+
+    verify = commands.add_parser("verify", help="check everything about a bundle")
+    verify.add_argument("bundle", nargs="?", type=Path, help="a bundle's folder (default: the current one)")
+
+    diff = commands.add_parser("diff", help="compare two bundles; exit code 1 if the second one is worse")
+    diff.add_argument("old", type=Path)
+    diff.add_argument("new", type=Path)
+    return parser
+
+
+def _add_local(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     local = commands.add_parser(
         "local", help="chat with everything, private pages too, on this machine alone"
     )
@@ -112,14 +126,6 @@ def _parser(others: Sequence[str]) -> argparse.ArgumentParser:
         metavar="N",
         help="the port to listen on (default: LOCAL_PORT, or 3002); 0 is any",
     )
-
-    verify = commands.add_parser("verify", help="check everything about a bundle")
-    verify.add_argument("bundle", nargs="?", type=Path, help="a bundle's folder (default: the current one)")
-
-    diff = commands.add_parser("diff", help="compare two bundles; exit code 1 if the second one is worse")
-    diff.add_argument("old", type=Path)
-    diff.add_argument("new", type=Path)
-    return parser
 
 
 def _add_search_options(parser: argparse.ArgumentParser) -> None:

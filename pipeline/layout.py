@@ -89,3 +89,13 @@ class Layout:
     def current_sums(self) -> Path:
         """The last file that sealing writes."""
         return self.current / SUMS
+
+    @property
+    def package(self) -> Path:
+        """What ships to a host."""
+        return self.root / "package"
+
+    @property
+    def package_sums(self) -> Path:
+        """The last file that packaging writes."""
+        return self.package / SUMS

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -10,6 +12,12 @@ from pathlib import Path
 from pipeline.site import SiteError
 
 ROOT = Path(__file__).resolve().parent.parent
+
+TARGETS = ("rsync", "lambda", "container")
+# Characters that mean themselves to every shell on the way; a host's path and name need no others.
+_PLAIN = re.compile(r"[\w@%+=:,./][\w@%+=:,./-]*", re.ASCII)
+_RESTART = "sudo -n systemctl restart davo-bot"
+_RELOAD = "sudo -n systemctl reload davo-bot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +39,29 @@ class BuildSettings:
     today: date
 
 
+@dataclass(frozen=True, slots=True)
+class DeploySettings:
+    """What ships, and the host that `doit deploy:rsync` brings it to.
+
+    `host` is whatever `ssh` calls it, an alias of ~/.ssh/config above all, and `path` the folder there.
+    `python` makes the virtual environments of the host. `restart` and `reload` are command lines that its
+    shell runs. `accept_worse` names the bundle that may answer worse than the one that it replaces, and
+    `accept_private` the collections that may ship although they are not public.
+    """
+
+    targets: tuple[str, ...]
+    host: str
+    path: str
+    python: str
+    ssh: tuple[str, ...]
+    restart: str
+    reload: str
+    health_url: str
+    health_timeout_s: int
+    accept_worse: str | None
+    accept_private: frozenset[str]
+
+
 def read_settings(environ: Mapping[str, str]) -> BuildSettings:
     """The settings that the environment asks for, with their defaults. An empty variable counts as unset.
 
@@ -43,10 +74,64 @@ def read_settings(environ: Mapping[str, str]) -> BuildSettings:
         query_instruction=environ.get("EMBED_QUERY_INSTRUCTION"),
         models_cache=_path(environ.get("RALPH_MODELS")),
         hub=environ.get("HF_ENDPOINT") or None,
-        accept_shrink=frozenset(environ.get("RALPH_ACCEPT_SHRINK", "").replace(",", " ").split()),
+        accept_shrink=frozenset(_words(environ, "RALPH_ACCEPT_SHRINK")),
         environ=environ,
         today=_day(environ.get("RALPH_TODAY")),
     )
+
+
+def read_deploy_settings(environ: Mapping[str, str]) -> DeploySettings:
+    """The settings of a deployment, with their defaults. An empty variable counts as unset.
+
+    Raises SiteError at the first that makes no sense.
+    """
+    targets = _words(environ, "RALPH_DEPLOY") or ("rsync",)
+    for target in targets:
+        if target not in TARGETS:
+            raise SiteError(f"RALPH_DEPLOY: there is no target {target!r}; there are {', '.join(TARGETS)}")
+    path = _plain(environ, "RALPH_HOST_PATH", "/var/www/apps/davo-bot").rstrip("/")
+    if not path.startswith("/") or ".." in path.split("/"):
+        raise SiteError(f"RALPH_HOST_PATH: {path!r} is no folder of its own; write it from / on")
+    restart = environ.get("RALPH_RESTART_CMD") or _RESTART
+    return DeploySettings(
+        targets=targets,
+        host=_plain(environ, "RALPH_HOST", "woozie"),
+        path=path,
+        python=_plain(environ, "RALPH_HOST_PYTHON", "python3"),
+        ssh=_command(environ, "RALPH_SSH", "ssh"),
+        restart=restart,
+        # Whoever restarts something else would have the wrong service reloaded.
+        reload=environ.get("RALPH_RELOAD_CMD") or (_RELOAD if restart == _RESTART else restart),
+        health_url=_plain(environ, "RALPH_HEALTH_URL", "http://127.0.0.1:3001/healthz"),
+        health_timeout_s=_seconds(environ, "RALPH_HEALTH_TIMEOUT_S", 30),
+        accept_worse=environ.get("RALPH_ACCEPT_WORSE") or None,
+        accept_private=frozenset(_words(environ, "RALPH_ACCEPT_PRIVATE")),
+    )
+
+
+def _words(environ: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return tuple(environ.get(name, "").replace(",", " ").split())
+
+
+def _plain(environ: Mapping[str, str], name: str, default: str) -> str:
+    text = environ.get(name) or default
+    if not _PLAIN.fullmatch(text):
+        raise SiteError(f"{name}: {text!r} means something else to a shell; write letters, digits, @:./-_")
+    return text
+
+
+def _command(environ: Mapping[str, str], name: str, default: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(environ.get(name) or default))
+    except ValueError as error:
+        raise SiteError(f"{name}: {environ[name]!r} is no command line: {error}") from None
+
+
+def _seconds(environ: Mapping[str, str], name: str, default: int) -> int:
+    text = environ.get(name) or str(default)
+    if not (text.isascii() and text.isdecimal()):
+        raise SiteError(f"{name}: {text!r} is no number of whole seconds")
+    return int(text)
 
 
 def _day(text: str | None) -> date:

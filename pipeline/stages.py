@@ -34,6 +34,7 @@ from pipeline.graph import Graph
 from pipeline.index import write_index
 from pipeline.layout import Layout
 from pipeline.model import build_model, read_spec
+from pipeline.package import package
 from pipeline.progress import Progress, show_progress
 from pipeline.questions import Question, read_questions
 from pipeline.seal import read_current, seal
@@ -188,6 +189,18 @@ def verify_current(settings: BuildSettings) -> None:
         print(f"  {line}")
 
 
+def package_bundle(settings: BuildSettings, private: frozenset[str]) -> None:
+    """build/current, the handler and its requirements -> build/package/."""
+    layout = Layout(settings.build)
+    version = package(layout.current, layout.package, private)
+    print(f"  {layout.package} ({version}, {_size_mb(layout.package):.1f} MB)")
+
+
+def remove_package(settings: BuildSettings) -> None:
+    """Removes what was to ship."""
+    shutil.rmtree(Layout(settings.build).package, ignore_errors=True)
+
+
 def remove_pages(settings: BuildSettings, name: str) -> None:
     """Removes a site's exported pages and their report."""
     report = Layout(settings.build).pages(name)
@@ -250,4 +263,4 @@ def _gate(layout: Layout) -> Gate:
 
 
 def _size_mb(folder: Path) -> float:
-    return sum(path.stat().st_size for path in folder.iterdir()) / 1e6
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6

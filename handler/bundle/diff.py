@@ -40,20 +40,23 @@ class BundleDiff:
     @property
     def worse(self) -> tuple[str, ...]:
         """What the new bundle does worse on its questions, one sentence each; empty is good."""
-        old, new = self.old.evaluation, self.new.evaluation
-        pairs = [
-            ("hybrid hit@1", _hybrid(old, "hit_at_1"), _hybrid(new, "hit_at_1")),
-            ("hybrid hit@6", _hybrid(old, "hit_at_6"), _hybrid(new, "hit_at_6")),
-            ("answerable questions kept", old.get("kept"), new.get("kept")),
-            ("questions refused", old.get("refused"), new.get("refused")),
-        ]
-        return tuple(
-            f"{name} fell from {before:.3f} to {after:.3f}"
-            if after is not None
-            else f"{name} is not measured any more"
-            for name, before, after in pairs
-            if before is not None and (after is None or after < before)
-        )
+        return worse(self.old, self.new)
+
+
+def worse(old: Manifest, new: Manifest) -> tuple[str, ...]:
+    """What the second bundle does worse on its questions, by the manifests; one sentence each."""
+    before, after = old.evaluation, new.evaluation
+    pairs = [
+        ("hybrid hit@1", _hybrid(before, "hit_at_1"), _hybrid(after, "hit_at_1")),
+        ("hybrid hit@6", _hybrid(before, "hit_at_6"), _hybrid(after, "hit_at_6")),
+        ("answerable questions kept", before.get("kept"), after.get("kept")),
+        ("questions refused", before.get("refused"), after.get("refused")),
+    ]
+    return tuple(
+        f"{name} fell from {was:.3f} to {now:.3f}" if now is not None else f"{name} is not measured any more"
+        for name, was, now in pairs
+        if was is not None and (now is None or now < was)
+    )
 
 
 def diff(old: Path, new: Path) -> BundleDiff:

@@ -1,0 +1,226 @@
+#!/bin/sh
+# What a deployment does on the host: `ssh HOST sh -s -- FUNCTION ARGUMENT... < host.sh`. Only the last
+# line does anything, so a script that was cut off on its way does nothing.
+#
+#   current  -> releases/VERSION  what answers; its .venv -> ../../venvs/LOCK
+#   previous -> releases/VERSION  what answered before it
+#   started  -> releases/VERSION  what the process was started from; since then only bundles were reloaded
+#
+# Everything else in the folder, .env above all, is the owner's and stays as it is.
+set -eu
+
+RELEASES_KEPT=3
+
+die() {
+    echo "$*" >&2
+    exit 1
+}
+
+# Whether a deployment can come to a good end here. Writes nothing.
+preflight() { # APP PYTHON PACKAGE_KB VENV VENV_KB
+    for tool in rsync sha256sum flock; do
+        command -v "$tool" >/dev/null || die "the host has no $tool: install it"
+    done
+    case $(uname -sm) in
+    "Linux x86_64" | "Linux aarch64") ;;
+    *) die "the host is $(uname -sm): there are packages for Linux on x86_64 and aarch64" ;;
+    esac
+    command -v "$2" >/dev/null || die "the host has no $2: install it, or name another in RALPH_HOST_PYTHON"
+    "$2" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+        die "$2 of the host is $("$2" -V): 3.11 is needed; name another in RALPH_HOST_PYTHON"
+    "$2" -c 'import ensurepip, venv' 2>/dev/null || die "$2 of the host makes no venv: install python3-venv"
+    parent=$1
+    while [ ! -d "$parent" ]; do parent=$(dirname "$parent"); done
+    [ -w "$parent" ] || die "$parent: $(id -un) may not write there"
+    needed=$3
+    [ -e "$1/venvs/$4/.complete" ] || needed=$((needed + $5))
+    free=$(df -Pk "$parent" | awk 'NR == 2 { print $4 }')
+    [ "$free" -ge "$needed" ] ||
+        die "$parent has $((free / 1024)) MB free of the $((needed / 1024 + 1)) MB that are needed"
+    echo "$("$2" -V), $(uname -m), $((free / 1024)) MB free"
+}
+
+# The manifest of the bundle that answers now; nothing where there is none.
+manifest() { # APP
+    [ ! -e "$1/current/bundle/manifest.json" ] || cat "$1/current/bundle/manifest.json"
+}
+
+# Keeps others out until the client ends, however it ends.
+hold() { # APP
+    mkdir -p "$1"
+    exec 9>"$1/.lock"
+    flock -n 9 || die "another deployment to this folder is under way: wait until it has ended"
+    echo held
+    cat >/dev/null
+}
+
+# Makes room. What an earlier upload of the same version left behind is gone on with.
+prepare() { # APP VERSION
+    mkdir -p "$1/releases" "$1/venvs"
+    for each in "$1"/releases/.incoming-*; do
+        [ "$each" = "$1/releases/.incoming-$2" ] || rm -rf "$each"
+    done
+}
+
+# Gives the room back that a failed upload took.
+discard() { # APP VERSION
+    rm -rf "$1/releases/.incoming-$2"
+}
+
+# Turns what arrived into a release that can be started: every byte checked, and its packages there.
+install() { # APP VERSION PYTHON VENV
+    cd "$1/releases"
+    is_whole ".incoming-$2" "$2" || die "what arrived is not what was sent; deploy again"
+    make_venv "../venvs/$4" "$3" ".incoming-$2/requirements.txt"
+    ln -s "../../venvs/$4" ".incoming-$2/.venv"
+    # The server may not write there. All files have one time, so it cannot tell whether they changed.
+    "../venvs/$4/bin/python" -m compileall -q --invalidation-mode unchecked-hash ".incoming-$2/handler"
+    if [ -d "$2" ] && is_whole "$2" "$2"; then
+        rm -rf ".incoming-$2"
+    else
+        [ ! -d "$2" ] || mv "$2" ".incoming-damaged-$2"
+        mv -T ".incoming-$2" "$2"
+        rm -rf ".incoming-damaged-$2"
+    fi
+}
+
+is_whole() { # FOLDER VERSION
+    (
+        cd "$1"
+        [ "$(sha256sum SHA256SUMS | cut -c 1-12)" = "$2" ] &&
+            sha256sum --quiet --strict -c SHA256SUMS &&
+            [ "$(find . -type f ! -name '*.pyc' ! -path ./SHA256SUMS | wc -l)" -eq "$(wc -l <SHA256SUMS)" ]
+    )
+}
+
+make_venv() { # FOLDER PYTHON REQUIREMENTS
+    [ ! -e "$1/.complete" ] || return 0
+    rm -rf "$1"
+    if "$2" -m venv "$1" &&
+        "$1/bin/python" -m pip install -q --disable-pip-version-check --no-input --no-cache-dir \
+            --require-hashes --only-binary :all: -r "$3" >&2; then
+        touch "$1/.complete"
+    else
+        rm -rf "$1"
+        die "the packages of requirements.txt could not be installed; nothing was switched"
+    fi
+}
+
+# Makes a release the current one. When it does not answer, the one before it is current again.
+activate() { # APP VERSION RESTART RELOAD URL TIMEOUT_S
+    alone "$1"
+    restart=$3 reload=$4 url=$5 timeout_s=$6
+    old=$(release current) older=$(release previous)
+    touch "releases/$2" # its age decides which releases are pruned
+    if [ -n "$old" ] && [ "$old" != "$2" ]; then point previous "$old"; fi
+    point current "$2"
+    if start "$2" && answers "$2"; then
+        prune
+        say "$2 answers"
+        return
+    fi
+    if [ -z "$old" ] || [ "$old" = "$2" ]; then
+        die "$2 is current and does not answer; there is no release to go back to"
+    fi
+    point current "$old"
+    if [ -n "$older" ]; then point previous "$older"; else rm -f previous; fi
+    rm -f started # so that it is a restart: what runs now is in doubt
+    if start "$old" && answers "$old"; then
+        die "$2 does not answer; $old is current again, and answers"
+    fi
+    die "$2 does not answer; $old is current again, and does not answer either"
+}
+
+# Makes the previous release the current one; a second time takes that back.
+rollback() { # APP RESTART RELOAD URL TIMEOUT_S
+    alone "$1"
+    restart=$2 reload=$3 url=$4 timeout_s=$5
+    old=$(release current) new=$(release previous)
+    [ -n "$new" ] || die "there is no previous release to go back to"
+    point previous "$old"
+    point current "$new"
+    if start "$new" && answers "$new"; then
+        say "$new answers"
+        return
+    fi
+    die "$new is current again, and does not answer"
+}
+
+# Goes on to a good end when the client is cut off, and lets the next one begin only then.
+alone() { # APP
+    trap '' HUP PIPE
+    cd "$1"
+    exec 8>.activating
+    flock 8
+}
+
+say() {
+    echo "$*" || : # to a client that may be gone
+}
+
+# The version that a link stands for; nothing where it leads nowhere.
+release() { # LINK
+    [ ! -d "$1/" ] || basename "$(readlink "$1")"
+}
+
+point() { # LINK VERSION
+    ln -sfn "releases/$2" ".$1-new"
+    mv -fT ".$1-new" "$1" # one rename(2): there is no moment without the link
+}
+
+# A running server reads another bundle by itself; for another program, or other packages, it begins anew.
+start() { # VERSION
+    if [ -d started/ ] && [ "$(program started)" = "$(program "releases/$1")" ]; then
+        sh -c "$reload" 8>&-
+    else
+        rm -f started
+        sh -c "$restart" 8>&- && point started "$1"
+    fi
+}
+
+program() { # FOLDER
+    grep -v '  bundle/' "$1/SHA256SUMS"
+}
+
+# Waits until the server says that it answers from this release's bundle.
+answers() { # VERSION
+    "releases/$1/.venv/bin/python" -c '
+import json, sys, time, urllib.request
+url, manifest, timeout_s = sys.argv[1:]
+expected = json.load(open(manifest, encoding="utf-8"))["version"]
+end = time.monotonic() + float(timeout_s)
+opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+while True:
+    try:
+        with opener.open(url, timeout=max(1, end - time.monotonic())) as answer:
+            found = "it answers from bundle " + str(json.load(answer)["bundle"])
+            if found.endswith(" " + expected):
+                sys.exit()
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        found = str(error)
+    if time.monotonic() > end:
+        sys.exit(f"{url}: {found}; bundle {expected} was awaited for {timeout_s} s")
+    time.sleep(0.2)
+' "$url" "releases/$1/bundle/manifest.json" "$timeout_s"
+}
+
+# Removes releases but the newest and those that a link stands for, and venvs that no release has.
+prune() {
+    # shellcheck disable=SC2012 # versions are hexadecimal digits
+    kept=$(
+        ls -1t releases | head -n "$RELEASES_KEPT"
+        for link in current previous started; do release "$link"; done
+    )
+    for each in releases/*; do
+        echo "$kept" | grep -qx "$(basename "$each")" || rm -rf "$each"
+    done
+    venvs=$(for each in releases/*/.venv; do basename "$(readlink "$each")"; done)
+    for each in venvs/*; do
+        echo "$venvs" | grep -qx "$(basename "$each")" || rm -rf "$each"
+    done
+}
+
+case $1 in
+hold) "$@" ;;
+*) "$@" </dev/null ;; # the script itself is the standard input
+esac

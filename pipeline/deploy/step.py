@@ -1,0 +1,37 @@
+"""A deployment as data: commands that can be shown before they are run, and compared in tests."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class DeployError(Exception):
+    """A deployment cannot go on. The message says what answers now, or what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One command, and the file that it reads as its standard input."""
+
+    doc: str
+    argv: tuple[str, ...]
+    stdin: Path | None = None
+
+    def __str__(self) -> str:
+        """The step as it can be pasted into a shell."""
+        return shlex.join(self.argv) + (f" < {shlex.quote(str(self.stdin))}" if self.stdin else "")
+
+
+def run(step: Step) -> str:
+    """What a step prints, when it went well. Raises DeployError with what it complains of when not."""
+    stdin = step.stdin.read_text(encoding="utf-8") if step.stdin else ""
+    try:
+        done = subprocess.run(step.argv, input=stdin, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise DeployError(f"{step.doc}: there is no program {step.argv[0]}; install it") from None
+    if done.returncode:
+        raise DeployError(f"{step.doc}: {done.stderr.strip() or f'exit code {done.returncode}'}")
+    return done.stdout
