@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 
-from handler.answer import answer_events, public_names
+from handler.answer import Question, answer_events, public_names
 from handler.budget import Budget
 from handler.bundle.search import Hit
 from handler.current import Current
@@ -24,9 +24,11 @@ from handler.settings import MAX_QUESTION_CHARS, ServeSettings
 from handler.sources import sources_of
 from handler.sse import EventStream
 
-# What a question may cost beside its answer: the hits, each as long as the embedding model reads, the history
-# and the rules. Only how many come at once depends on it; what is counted in the end is what it did cost.
+# What a question may cost beside its answer and what was said: the hits, each as long as the embedding model
+# reads, and the rules. How many come at once depends on it, and what one counts that is left before its end.
 QUESTION_TOKENS = 8_000
+# English has 4 bytes a token, and scripts that cost most for each sign some 2.
+BYTES_PER_TOKEN = 2
 
 PRIVACY = {
     "claude": "Answers by Claude; your question is sent to Anthropic.",
@@ -90,14 +92,15 @@ async def ask(body: AskBody, request: Request, service: Wanted) -> Response:
         facts["question"] = body.question
     if len(body.question) > settings.max_question_chars:
         raise _too_long(settings, "body", "question")
-    reservation = None
+    question, reservation = body.as_question(), None
     if budget and serving.generator.model:
-        reservation = await asyncio.to_thread(budget.reserve, QUESTION_TOKENS + settings.max_tokens)
+        most = _most_tokens(question, settings.max_tokens)
+        reservation = await asyncio.to_thread(budget.reserve, most)
         if reservation is None:
             message = "So much was asked today that the budget is spent. Please come back tomorrow."
             return problem(429, "budget_spent", message, budget.seconds_left())
     meter = Meter(facts, budget, reservation)
-    events = answer_events(serving.bundle, serving.generator, body.as_question())
+    events = answer_events(serving.bundle, serving.generator, question)
     return EventStream(meter.watch(events), service.ping_after_s, meter.settle)
 
 
@@ -151,6 +154,13 @@ async def healthz(service: Wanted) -> HealthBody:
         n_chunks=len(serving.bundle.index),
         budget="none" if budget is None else "per host" if budget.shared else "per process",
     )
+
+
+def _most_tokens(question: Question, max_tokens: int) -> int:
+    """What an answer may cost, with all that is sent for it."""
+    said = [question.text, *(turn.text for turn in question.history)]
+    n_bytes = sum(len(text.encode()) for text in said)
+    return QUESTION_TOKENS + n_bytes // BYTES_PER_TOKEN + max_tokens
 
 
 def _too_long(settings: ServeSettings, *where: str) -> RequestValidationError:

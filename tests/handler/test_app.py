@@ -435,6 +435,12 @@ def test_an_answer_that_breaks_off_costs_what_was_reserved(server: Server) -> No
     assert [server.ask().status_code for _ in range(2)] == [200, 429]
 
 
+def test_who_leaves_an_answer_pays_for_the_history_they_sent(server: Server) -> None:
+    server.start({"ASK_DAILY_TOKENS": "30000"}, ScriptedGenerator(Text("Well"), OVERLOADED))
+    history = [{"role": "user", "text": "水" * 4_000}] * 6
+    assert [server.ask(history=history).status_code for _ in range(2)] == [200, 429]
+
+
 def test_an_answer_that_never_began_costs_nothing(server: Server) -> None:
     server.start({"ASK_DAILY_TOKENS": "1"}, ScriptedGenerator(OVERLOADED))
     assert [server.ask().status_code for _ in range(3)] == [200, 200, 200]
