@@ -108,7 +108,7 @@ class RuntimeApi:
         """What the client tells of an event."""
         invocation_id = self.begin(event, deadline_s)
         post = self.take()
-        assert f"/{invocation_id}/" in post.path
+        assert f"/{invocation_id}/" in post.path, post
         return post
 
     def close(self) -> None:
