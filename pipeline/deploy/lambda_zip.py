@@ -6,6 +6,7 @@ It is made for another machine than this one, from wheels alone, and equal input
 from __future__ import annotations
 
 import fnmatch
+import hashlib
 import os
 import shutil
 import sys
@@ -16,8 +17,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from handler.bundle.sums import file_sha256
 from pipeline.deploy.step import DeployError, Step, run
-from pipeline.package import REQUIREMENTS
+from pipeline.package import REQUIREMENTS, package_version
 from pipeline.settings import ROOT
 
 WRAPPER = ROOT / "infra" / "lambda" / "stream.sh"
@@ -97,6 +99,18 @@ def build_zip(
         raise DeployError(f"Lambda takes {MAX_BYTES / 1e6:.0f} MB at most; the zip has {found}")
     new.replace(out)
     return found
+
+
+def zip_version(package: Path, architecture: str) -> str:
+    """16 hex digits that change with whatever the zip of a package is made from, before it is made."""
+    made_from = [
+        package_version(package),
+        architecture,
+        PYTHON,
+        file_sha256(WRAPPER),
+        file_sha256(Path(__file__)),
+    ]
+    return hashlib.sha256("\n".join(made_from).encode()).hexdigest()[:16]
 
 
 def install_step(requirements: Path, folder: Path, architecture: str, python: str) -> Step:

@@ -15,6 +15,7 @@ import queue
 import socket
 import socketserver
 import struct
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -179,6 +180,11 @@ class _Server(socketserver.ThreadingTCPServer):
     block_on_close = False
     api: RuntimeApi
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A function that is killed leaves its connections behind; all else is a fault here."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
+
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -242,6 +248,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in (headers or {}).items():
             self.send_header(name, value)
+        self.send_header("Content-Type", "application/json")  # without it Lambda's own client crashes
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
