@@ -258,11 +258,11 @@
   /** The citations by place and source, in order: two quotes of one source at one place share a mark. */
   function marksOf(text, citations) {
     const marks = new Map();
-    for (const { source, quote, at } of citations) {
+    for (const { source, quote, shown, at } of citations) {
       const offset = codePointOffset(text, at);
       const key = `${offset}/${source}`;
       if (!marks.has(key)) marks.set(key, { key, offset, source, quotes: [] });
-      marks.get(key).quotes.push(quote);
+      marks.get(key).quotes.push(shown || quote);
     }
     return Array.from(marks.values()).sort((a, b) => a.offset - b.offset || a.source - b.source);
   }
@@ -883,7 +883,9 @@
       exchange.end({ note: 'Stopped.', retry });
       return say('Stopped.');
     }
-    const { code, message } = error instanceof Problem ? error : { code: 'internal', message: BROKE_OFF };
+    const isUnreadable = !(error instanceof Problem);
+    const { code, message } = isUnreadable ? { code: 'internal', message: BROKE_OFF } : error;
+    if (isUnreadable) exchange.reset(); // To draw what it is made of would fail again.
     exchange.failed = true;
     exchange.end({ problem: message, retry });
     tell('error', { question, code, message });

@@ -286,6 +286,11 @@ def test_an_event_cut_in_two_is_no_event(site: Site, tab: Page) -> None:
         ),
         (Reply([b"<h1>Bad gateway</h1>"], status=502), "The server answered with status 502."),
         (Reply([b"event: text\ndata: {oops\n\n"]), "The answer broke off before its end."),
+        (Reply([event("sources", sources=[None]), DONE]), "The answer broke off before its end."),
+        (
+            Reply([event("text", text="Pools."), b"event: citation\ndata: null\n\n", DONE]),
+            "The answer broke off before its end.",
+        ),
     ],
 )
 def test_a_problem_is_a_sentence_and_a_retry(site: Site, tab: Page, reply: Reply, message: str) -> None:
