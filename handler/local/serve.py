@@ -56,6 +56,7 @@ def listen(host: str, port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
+        listener.listen()  # before its address is told: who asks at once waits, instead of being turned away
     except OSError as error:
         listener.close()
         raise SettingsError(

@@ -123,6 +123,11 @@ def test_a_port_that_is_taken_is_said_to_be() -> None:
             listen("127.0.0.1", taken.getsockname()[1])
 
 
+def test_who_asks_as_soon_as_the_address_is_known_is_not_turned_away() -> None:
+    with listen("127.0.0.1", 0) as listener:
+        socket.create_connection(listener.getsockname()).close()
+
+
 def test_events_do_not_wait_for_each_other() -> None:
     """Asyncio turns Nagle's algorithm off for sockets that say they are TCP."""
     with listen("127.0.0.1", 0) as listener:
