@@ -6,14 +6,14 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from handler.bundle.bundle import Bundle
-from handler.events import Done, Error, Event, Sources, Text, Timing
+from handler.events import Citation, Done, Error, Event, Sources, Text, Timing
 from handler.followup import Search, search_in_context
 from handler.generate.types import Finished, Generator, GeneratorError, PageRead, Prompt, Turn
-from handler.sources import sources_of
+from handler.sources import as_read, sources_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,11 @@ async def answer_events_from(
                     return
                 if first_text_ms is None and isinstance(piece, Text):
                     first_text_ms = elapsed_ms()
-                yield piece
+                if isinstance(piece, Citation):
+                    chunk = found.hits[piece.source - 1].chunk
+                    yield replace(piece, shown=as_read(chunk, piece.quote))
+                else:
+                    yield piece
     except GeneratorError as error:
         yield Error(error.code, str(error), error.retry_after_s)
         return

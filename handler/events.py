@@ -47,14 +47,16 @@ class Text:
 class Citation:
     """Words of a source that the answer rests on.
 
-    `source` is its number. `quote` stands word for word in the source's chunk. `at` is the offset in the
-    answer's text, in Unicode code points, where its [n] belongs; the text up to there has been sent.
+    `source` is its number. `quote` stands word for word in the source's chunk, and `shown` is the same as
+    readers of the page see it, without markup. `at` is the offset in the answer's text, in Unicode code
+    points, where its [n] belongs; the text up to there has been sent.
     """
 
     name: ClassVar[str] = "citation"
     source: int
     quote: str
     at: int
+    shown: str = ""
 
 
 @dataclass(frozen=True, slots=True)

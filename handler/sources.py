@@ -50,6 +50,15 @@ def snippet(chunk: Chunk) -> str:
     return f"{whole_words if len(whole_words) > SNIPPET_CHARS // 2 else clipped} …"
 
 
+def as_read(chunk: Chunk, quote: str) -> str:
+    """Words of a chunk as readers of its page see them: on one line without markup; code stays as it is."""
+    start = chunk.text.find(quote)
+    end = start + len(quote)
+    if any(span.is_code and span.start < end and start < span.end for span in quotable_spans(chunk.text)):
+        return quote
+    return one_line(plain_text(quote)) or quote
+
+
 def one_line(text: str) -> str:
     """The text on one line without control characters."""
     return " ".join(without_controls(text).split())

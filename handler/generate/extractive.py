@@ -117,7 +117,7 @@ class ExtractiveGenerator:
             shown = ("\n" if at else "") + as_answer(quote)
             at += len(shown)
             yield Text(shown)
-            yield Citation(quote.source, quote.text if quote.is_code else _shown(quote), at)
+            yield Citation(quote.source, quote.text, at)
         yield Finished("end")
 
 

@@ -82,7 +82,7 @@ def test_sources_come_first_then_the_answer_then_done(bundle: Bundle) -> None:
     assert isinstance(sources, Sources)
     assert sources.sources[0].url == "https://example.org/notes/server"
     assert [source.number for source in sources.sources] == [*range(1, 1 + len(sources.sources))]
-    assert said == [Text("It "), Text("restarts."), Citation(1, "Restart", 12)]
+    assert said == [Text("It "), Text("restarts."), Citation(1, "Restart", 12, "Restart")]
     assert done == Done(
         generator="scripted",
         model="model-1",
@@ -165,18 +165,19 @@ def test_without_a_model_the_pages_are_quoted_word_for_word(bundle: Bundle) -> N
     assert "“Restart the server with systemctl.”" in said.split("\n")
     assert citations
     for citation in citations:
-        assert said[: citation.at].endswith(f"“{citation.quote}”")
+        assert said[: citation.at].endswith(f"“{citation.shown}”")
     done = events[-1]
     assert isinstance(done, Done)
     assert (done.generator, done.model, done.stop_reason, done.usage.total) == ("extractive", None, "end", 0)
 
 
 def test_quoted_words_are_those_that_a_reader_of_the_page_sees(make_bundle: MakeBundle) -> None:
-    page = "Pond\n\nThe <b>pond</b> is\n[green](https://example.org/green) with **algae**.\n"
+    written = "The <b>pond</b> is\n[green](https://example.org/green) with **algae**."
+    page = f"Pond\n\n{written}\n"
     bundle = Bundle.open(make_bundle({"notes/pond.md": page}))
     events = events_of(bundle, ExtractiveGenerator(bundle.encoder), "Is the pond green?")
     (citation,) = (event for event in events if isinstance(event, Citation))
-    assert citation.quote == "The pond is green with algae."
+    assert (citation.quote, citation.shown) == (written, "The pond is green with algae.")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from handler.bundle.search import Hit
 from handler.bundle.types import Chunk
 from handler.events import Source
-from handler.sources import SNIPPET_CHARS, link, snippet, sources_of
+from handler.sources import SNIPPET_CHARS, as_read, link, snippet, sources_of
 
 
 def chunk(text: str = "Text.", title: str = "Pond", heading: tuple[str, ...] = (), anchor: str = "") -> Chunk:
@@ -51,3 +51,9 @@ def test_names_and_snippets_are_one_line_without_control_characters() -> None:
     hits = [Hit(chunk("Green\n\x1b[31mred.\x9b", "A\x00\nB", ("C\u0085",)), 1.0, 0.9, 1.0, 1, 1, "")]
     (source,) = sources_of(hits)
     assert (source.title, source.heading, source.snippet) == ("A B", "C", "Green [31mred.")
+
+
+def test_quoted_code_is_shown_as_it_stands_and_prose_without_its_markup() -> None:
+    text = "Run **it** so:\n\n```sh\nrm *_old_*\n```\n"
+    assert as_read(chunk(text), "Run **it** so:") == "Run it so:"
+    assert as_read(chunk(text), "rm *_old_*") == "rm *_old_*"

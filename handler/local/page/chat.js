@@ -76,7 +76,7 @@ class AnswerView {
     const link = outside(source?.url, `[${citation.source}]`);
     link.classList.add("cite");
     link.setAttribute("aria-label", `source ${citation.source}: ${source?.title ?? ""}`);
-    link.dataset.quote = citation.quote;
+    link.dataset.quote = citation.shown || citation.quote;
     if (!link.href) link.tabIndex = 0;
     return link;
   }

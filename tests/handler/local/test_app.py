@@ -41,7 +41,8 @@ def test_a_question_is_answered_in_the_events_of_the_public_stream(chat: Chat) -
     events = events_of(response.text)
     assert [name for name, _ in events] == ["sources", "text", "citation", "text", "done"]
     assert events[0][1]["sources"][0]["url"] == "https://example.org/notes/garden#pond"
-    assert events[2][1] == {"source": 1, "quote": "The pond has algae in summer.", "at": len("Algae")}
+    quote = "The pond has algae in summer."
+    assert events[2][1] == {"source": 1, "quote": quote, "at": len("Algae"), "shown": quote}
     assert (events[-1][1]["generator"], events[-1][1]["model"]) == ("ollama", "llama3.2")
 
 

@@ -47,7 +47,7 @@ def test_an_answer_is_kept_with_all_that_it_rests_on(conversations: Conversation
         Sources((source,)),
         Text("Al"),
         Text("gae"),
-        Citation(1, "A", 5),
+        Citation(1, "A", 5, "A"),
         DONE,
     )
     again = Conversations.open(path)
@@ -56,7 +56,7 @@ def test_an_answer_is_kept_with_all_that_it_rests_on(conversations: Conversation
     assert (question.role, question.text, question.state) == ("user", "What grows?", "whole")
     assert (answer.role, answer.text, answer.state) == ("assistant", "Algae", "whole")
     assert answer.details["sources"][0]["url"] == "https://example.org/pond"
-    assert answer.details["citations"] == [{"source": 1, "quote": "A", "at": 5}]
+    assert answer.details["citations"] == [{"source": 1, "quote": "A", "at": 5, "shown": "A"}]
     assert (answer.details["model"], answer.details["error"]) == ("llama3.2", None)
 
 
