@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -128,3 +131,17 @@ def test_a_truncated_or_missing_file_is_a_bundle_error(tmp_path: Path, name: str
 )
 def test_only_x86_without_vnni_is_told_to_be_exact(machine: str, flags: str, saturates: bool) -> None:
     assert saturates_int8(machine, flags) is saturates
+
+
+def test_a_model_is_loaded_without_a_trace_in_the_home_folder(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from handler.bundle.encoder import Encoder; "
+        "from pipeline.model import read_spec; "
+        "Encoder.load(Path(sys.argv[1]), read_spec(Path(sys.argv[1]))).embed_query('garden')"
+    )
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(MODEL.parents[2])}
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(MODEL)], env=environ, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert list(tmp_path.rglob("*")) == []
