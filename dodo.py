@@ -58,7 +58,11 @@ CHUNKS = [BUILD.chunks(name) for name in GRAPH.sites]
 MODEL = [BUILD.model_spec, BUILD.model, BUILD.tokenizer]
 # A stage depends on its code too: after an update, the next build does again what may come out differently.
 CODE = code_files("pipeline", "handler/bundle", "requirements")
-DESTINATIONS = {"rsync": f"{DEPLOY.host}:{DEPLOY.path}"}
+DESTINATIONS = {
+    "rsync": f"{DEPLOY.host}:{DEPLOY.path}",
+    "lambda": "AWS Lambda, behind an address that streams",
+    "container": "an image, and to the registry of its name",
+}
 DRY_RUN = [{"name": "dry_run", "long": "dry-run", "type": bool, "default": False}]
 QUESTIONS = [site.questions for site in GRAPH.sites.values() if site.questions.exists()]
 

@@ -25,7 +25,7 @@ def read(name: str) -> str:
 def variables() -> set[str]:
     """The environment variables that the settings modules, and this repository's sites, read."""
     found: set[str] = set()
-    for folder in ("handler", "handler/local", "pipeline"):
+    for folder in ("handler", "handler/local", "pipeline", "pipeline/deploy"):
         path = ROOT / folder / "settings.py"
         found |= set(re.findall(r'"([A-Z][A-Z_]{2,})"', path.read_text(encoding="utf-8")))
     for path in (ROOT / "sites").glob("*/site.toml"):

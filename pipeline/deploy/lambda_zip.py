@@ -176,7 +176,7 @@ def is_dropped(name: str) -> bool:
 
 def write_zip(folder: Path, out: Path) -> None:
     """A zip of the files of a folder, the same whenever and by whomever it is made."""
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         for name in _files(folder):
             path = folder / name
             info = zipfile.ZipInfo(name, _DATE)
