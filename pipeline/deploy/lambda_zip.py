@@ -129,12 +129,10 @@ def compile_step(python: str, folder: Path) -> Step:
     """Compiles everything, as it will be found below TASK_ROOT.
 
     A start without bytecode takes twice as long. Lambda's files have the zip's times, so what a .pyc was made
-    from is not looked at again. Each set in it is written in the order of its hashes, which are fixed here.
+    from is not looked at again.
     """
     options = ("--invalidation-mode", "unchecked-hash", "-s", str(folder), "-p", TASK_ROOT)
-    return Step(
-        "compile", ("env", "PYTHONHASHSEED=0", python, "-I", "-m", "compileall", "-q", *options, str(folder))
-    )
+    return Step("compile", (python, "-I", "-m", "compileall", "-q", *options, str(folder)))
 
 
 def find_uv() -> str:

@@ -92,6 +92,7 @@ class RuntimeApi:
             "AWS_LAMBDA_FUNCTION_VERSION": "1",
             "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "1024",
             "AWS_REGION": "eu-central-1",
+            "AWS_DEFAULT_REGION": "eu-central-1",
         }
 
     def begin(self, event: Any, deadline_s: float = PATIENCE_S) -> str:

@@ -4,8 +4,10 @@ import asyncio
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,14 @@ MakeBundle = Callable[..., Path]
 ASK = function_url_event(body={"question": "When do tomatoes want sun?"})
 HEALTH = function_url_event("GET", "/healthz")
 
+SECRET = {
+    "ANTHROPIC_API_KEY_ARN": "arn:aws:secretsmanager:eu-central-1:123456789012:secret:key",
+    "AWS_ACCESS_KEY_ID": "x",
+    "AWS_SECRET_ACCESS_KEY": "x",
+    "AWS_MAX_ATTEMPTS": "1",
+    "PYTHONWARNINGS": "default",  # boto3 has some of its own; it is the runtime's, and does not ship
+}
+
 
 @pytest.fixture
 def api() -> Iterator[RuntimeApi]:
@@ -35,6 +45,32 @@ def api() -> Iterator[RuntimeApi]:
 def claude() -> Iterator[AnthropicApi]:
     with anthropic_api() as claude:
         yield claude
+
+
+class SecretsManager(BaseHTTPRequestHandler):
+    """AWS Secrets Manager with one secret in it."""
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        assert body == {"SecretId": SECRET["ANTHROPIC_API_KEY_ARN"]}
+        content = json.dumps({"SecretString": "sk-secret\n"}).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_args: object) -> None:
+        """Nobody reads it."""
+
+
+@pytest.fixture
+def secrets() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), SecretsManager) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
 
 
 def function_environ(
@@ -173,15 +209,23 @@ def test_a_snapshot_is_taken_before_the_key_is_read(
         assert api.n_restored == 1
 
 
+def test_the_key_comes_from_the_secret_and_into_no_log(
+    api: RuntimeApi, claude: AnthropicApi, secrets: str, sample_bundle: Path
+) -> None:
+    environ = {**SECRET, "AWS_ENDPOINT_URL_SECRETS_MANAGER": secrets, "ANTHROPIC_BASE_URL": claude.url}
+    with function(api, sample_bundle, environ) as process:
+        assert events_of(api.invoke(ASK))[-1][1]["generator"] == "claude"
+        process.kill()
+        out, err = process.communicate(timeout=PATIENCE_S)
+    assert claude.requests[0].headers["authorization"] == "Bearer sk-secret"
+    assert "sk-secret" not in out + err
+
+
 def test_a_restore_that_fails_is_reported(api: RuntimeApi, sample_bundle: Path) -> None:
     environ = {
+        **SECRET,
         "AWS_LAMBDA_INITIALIZATION_TYPE": "snap-start",
-        "ANTHROPIC_API_KEY_ARN": "arn:aws:secretsmanager:eu-central-1:123456789012:secret:key",
         "AWS_ENDPOINT_URL_SECRETS_MANAGER": "http://127.0.0.1:1",
-        "AWS_ACCESS_KEY_ID": "x",
-        "AWS_SECRET_ACCESS_KEY": "x",
-        "AWS_MAX_ATTEMPTS": "1",
-        "PYTHONWARNINGS": "default",
     }
     with function(api, sample_bundle, environ) as process:
         post = api.take()
