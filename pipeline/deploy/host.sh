@@ -45,21 +45,18 @@ manifest() { # APP
     [ ! -e "$1/current/bundle/manifest.json" ] || cat "$1/current/bundle/manifest.json"
 }
 
-# Keeps others out until the client ends, however it ends.
-hold() { # APP
+# Keeps others out until the client ends, however it ends, and makes room for a version. What an earlier
+# upload of the same one left behind is gone on with.
+hold() { # APP [VERSION]
     mkdir -p "$1"
     exec 9>"$1/.lock"
     flock -n 9 || die "another deployment to this folder is under way: wait until it has ended"
-    echo held
-    cat >/dev/null
-}
-
-# Makes room. What an earlier upload of the same version left behind is gone on with.
-prepare() { # APP VERSION
     mkdir -p "$1/releases" "$1/venvs"
     for each in "$1"/releases/.incoming-*; do
-        [ "$each" = "$1/releases/.incoming-$2" ] || rm -rf "$each"
+        [ "$each" = "$1/releases/.incoming-${2-}" ] || rm -rf "$each"
     done
+    echo held
+    cat >/dev/null
 }
 
 # Gives the room back that a failed upload took.

@@ -32,7 +32,6 @@ class RsyncSteps:
     preflight: Step
     manifest: Step
     hold: Step
-    prepare: Step
     upload: Step
     install: Step
     activate: Step
@@ -48,8 +47,7 @@ def rsync_steps(settings: DeploySettings, package: Path) -> RsyncSteps:
     return RsyncSteps(
         preflight=_on_host(settings, "preflight", app, settings.python, n_kb, venv, VENV_KB),
         manifest=_on_host(settings, "manifest", app),
-        hold=_on_host(settings, "hold", app),
-        prepare=_on_host(settings, "prepare", app, version),
+        hold=_on_host(settings, "hold", app, version),
         upload=Step(
             "upload",
             (
@@ -90,7 +88,6 @@ def deploy(
     say(f"{settings.host}: {run(steps.preflight).strip()}")
     check_not_worse(run(steps.manifest), package / BUNDLE, settings.accept_worse)
     with held(steps.hold):
-        run(steps.prepare)
         try:
             sent = run(steps.upload)
         except DeployError:

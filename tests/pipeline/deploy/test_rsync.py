@@ -1,0 +1,300 @@
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from pipeline.deploy.rsync import deploy, held, rollback, rsync_steps
+from pipeline.deploy.step import DeployError
+from pipeline.package import package_version, requirements_version
+from tests.pipeline.deploy.conftest import Host
+
+MakePackage = Callable[..., Path]
+
+
+def n_sent(host: Host) -> int:
+    (line,) = (line for line in host.said if "bytes sent" in line)
+    return int(re.sub(r"\D", "", line.split(":")[1]))
+
+
+def test_a_first_deployment_makes_a_release_that_answers(host: Host, make_package: MakePackage) -> None:
+    package = make_package()
+    host.deploy(package)
+    assert host.current == package_version(package)
+    assert host.service_calls == ["restart"]
+    assert host.said[-1] == f"ralph-host: {host.current} answers"
+    assert (host.app / "current" / "handler" / "__pycache__").is_dir()
+    assert not (host.app / "previous").exists()
+
+
+def test_what_did_not_change_is_not_sent_again(host: Host, make_package: MakePackage) -> None:
+    first, second = make_package(), make_package("Tomatoes want water.")
+    host.deploy(first)
+    n_first = n_sent(host)
+    host.deploy(second)
+    assert n_sent(host) < n_first / 10
+    assert (host.current, host.previous) == (package_version(second), package_version(first))
+    old, new = (host.app / link / "handler" / "app.py" for link in ("previous", "current"))
+    assert old.samefile(new)
+
+
+def test_another_bundle_is_a_reload_and_another_program_a_restart(
+    host: Host, make_package: MakePackage
+) -> None:
+    for package in (make_package("A."), make_package("B."), make_package("B.", "Ada\n"), make_package("C.")):
+        host.deploy(package)
+    assert host.service_calls == ["restart", "reload", "restart", "reload"]
+
+
+def test_packages_are_installed_only_when_the_lock_changed(host: Host, make_package: MakePackage) -> None:
+    first, second = make_package("A."), make_package("B.")
+    lock = first.parent / "clone" / "requirements" / "serve.txt"
+    lock.write_text(lock.read_text() + "# another\n")
+    third = make_package("C.")
+    for package in (first, second, third):
+        host.deploy(package)
+    made = (host.sshd / "venvs.log").read_text().split()[1::2]
+    assert made == [f"../venvs/{requirements_version(package)}" for package in (first, third)]
+    assert host.service_calls == ["restart", "reload", "restart"]
+
+
+def test_what_the_owner_keeps_in_the_folder_stays(host: Host, make_package: MakePackage) -> None:
+    host.app.mkdir()
+    (host.app / ".env").write_text("ANTHROPIC_API_KEY=x\n")
+    (host.app / ".env").chmod(0o600)
+    (host.app / "notes").write_text("mine")
+    host.deploy(make_package())
+    assert (host.app / ".env").read_text() == "ANTHROPIC_API_KEY=x\n"
+    assert (host.app / ".env").stat().st_mode & 0o777 == 0o600
+    assert (host.app / "notes").read_text() == "mine"
+
+
+def test_old_releases_and_their_packages_are_pruned(host: Host, make_package: MakePackage) -> None:
+    host.deploy(make_package("A."))
+    first = host.current
+    os.utime(host.app / "releases" / first, (1, 1))
+    for second, name in enumerate(("aaaaaaaaaaaa", "bbbbbbbbbbbb", "cccccccccccc"), start=2):
+        release, venv = host.app / "releases" / name, host.app / "venvs" / f"of-{name}"
+        release.mkdir()
+        venv.mkdir()
+        (release / ".venv").symlink_to(f"../../venvs/{venv.name}")
+        os.utime(release, (second, second))
+    host.deploy(make_package("B."))
+    # The two newest beside the current one; the previous one, from which the process was started, is older.
+    assert host.releases == sorted([first, host.current, "bbbbbbbbbbbb", "cccccccccccc"])
+    assert not (host.app / "venvs" / "of-aaaaaaaaaaaa").exists()
+    assert len(list((host.app / "venvs").iterdir())) == 3
+
+
+def test_the_same_package_twice_is_one_release(host: Host, make_package: MakePackage) -> None:
+    first, second = make_package("A."), make_package("B.")
+    for package in (first, second, second):
+        host.deploy(package)
+    assert (host.current, host.previous) == (package_version(second), package_version(first))
+
+
+def test_a_release_that_was_damaged_on_the_host_is_made_whole(host: Host, make_package: MakePackage) -> None:
+    package = make_package()
+    host.deploy(package)
+    (host.app / "current" / "handler" / "app.py").write_text("broken")
+    host.deploy(package)
+    assert host.current == package_version(package)
+    assert host.releases == [host.current]
+
+
+def test_a_corrupted_transfer_is_not_installed(host: Host, make_package: MakePackage) -> None:
+    host.deploy(make_package("A."))
+    before = host.current
+    host.on_upload(
+        "after", f"for f in {host.app}/releases/.incoming-*/bundle/rag.db; do printf x >> $f; done"
+    )
+    with pytest.raises(DeployError, match="not what was sent"):
+        host.deploy(make_package("B."))
+    assert host.current == before
+    host.on_upload("after", f"cd {host.app}/releases/.incoming-*/handler && touch extra.py")
+    with pytest.raises(DeployError, match="not what was sent"):
+        host.deploy(make_package("B."))
+    assert host.current == before
+
+
+def test_a_cut_transfer_is_told_and_gone_on_with(host: Host, make_package: MakePackage) -> None:
+    host.deploy(make_package("A."))
+    before = host.current
+    host.on_upload("before", "exit 1")
+    with pytest.raises(DeployError, match=r"^upload: "):
+        host.deploy(make_package("B."))
+    assert host.current == before
+    assert host.releases == [before]
+
+
+def test_a_release_that_does_not_answer_is_taken_back(
+    host: Host, make_package: MakePackage, health: tuple[str, list[Path]]
+) -> None:
+    good, bad = make_package("A."), make_package("B.")
+    host.deploy(good)
+    (host.app.parent / "frozen").symlink_to(host.app / "releases" / package_version(good) / "bundle")
+    health[1][0] = host.app.parent / "frozen"  # the server does not take the new bundle
+    with pytest.raises(DeployError, match=rf"{package_version(good)} is current again, and answers") as error:
+        host.deploy(bad)
+    assert "awaited for 1 s" in str(error.value)
+    assert host.current == package_version(good)
+    assert not (host.app / "previous").exists()
+    assert host.service_calls == ["restart", "reload", "restart"]
+
+
+def test_a_restart_that_fails_takes_the_release_back(host: Host, make_package: MakePackage) -> None:
+    host.deploy(make_package("A."))
+    before = host.current
+    script = host.app.parent / "restart"
+    script.write_text(f"[ ! -e {host.app}/current/handler/new.md ]")
+    (host.app.parent.parent / "clone" / "handler" / "new.md").write_text("x")
+    with pytest.raises(DeployError, match="is current again, and answers"):
+        host.deploy(make_package("B."), restart=f"sh {script}")
+    assert host.current == before
+
+
+def test_a_first_release_that_does_not_answer_stays_and_is_told(
+    host: Host, make_package: MakePackage, health: tuple[str, list[Path]]
+) -> None:
+    health[1].clear()
+    package = make_package()
+    with pytest.raises(DeployError, match=r"(?s)503.*no release to go back to"):
+        host.deploy(package)
+    assert host.current == package_version(package)
+
+
+def test_rollback_goes_back_and_forth(host: Host, make_package: MakePackage) -> None:
+    with pytest.raises(DeployError, match="no previous release"):
+        host.deploy(make_package("A."))
+        rollback(host.settings, host.said.append)
+    first = host.current
+    host.deploy(make_package("B."))
+    second = host.current
+    rollback(host.settings, host.said.append)
+    assert (host.current, host.previous) == (first, second)
+    assert host.said[-1] == f"ralph-host: {first} answers"
+    rollback(host.settings, host.said.append)
+    assert (host.current, host.previous) == (second, first)
+
+
+def test_the_second_of_two_deployments_at_once_refuses(host: Host, make_package: MakePackage) -> None:
+    first, second = make_package("A."), make_package("B.")
+    os.mkfifo(host.app.parent / "gate")
+    host.on_upload("before", f"echo > {host.app.parent}/gate; cat {host.app.parent}/gate >/dev/null")
+    slow = threading.Thread(target=host.deploy, args=(first,))
+    slow.start()
+    (host.app.parent / "gate").read_text()  # the first one is in the middle of its upload
+    with pytest.raises(DeployError, match="another deployment"):
+        deploy(host.settings, second, lambda _line: None)
+    (host.app.parent / "gate").write_text("on\n")
+    slow.join()
+    assert host.current == package_version(first)
+    host.on_upload("before", "")
+    host.deploy(second)
+    assert host.current == package_version(second)
+
+
+def test_a_client_that_ends_lets_the_next_one_in(host: Host, make_package: MakePackage) -> None:
+    hold = rsync_steps(host.settings, make_package()).hold
+    for _ in range(2):
+        with held(hold):
+            pass
+
+
+def test_a_host_that_cannot_do_it_is_told_before_anything_is_sent(
+    host: Host, make_package: MakePackage
+) -> None:
+    package = make_package()
+    with pytest.raises(DeployError, match="no python9: install it, or name another in RALPH_HOST_PYTHON"):
+        host.deploy(package, python="python9")
+    old = host.app.parent / "old"
+    old.write_text("#!/bin/sh\n[ $1 != -V ] || echo Python 3.9.2\nexit 1\n")
+    old.chmod(0o755)
+    with pytest.raises(DeployError, match=r"Python 3\.9\.2: 3\.11 is needed"):
+        host.deploy(package, python=str(old))
+    with pytest.raises(DeployError, match="ralph-nowhere"):
+        host.deploy(package, host="ralph-nowhere.invalid")
+    assert not host.app.exists()
+
+
+@contextmanager
+def small_disk(folder: Path, n_kb: int) -> Iterator[None]:
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={n_kb}k", "tmpfs", str(folder)]
+    if os.geteuid() or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("needs the right to mount a tmpfs")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_disk_that_is_too_small_is_told_before_anything_is_sent(
+    host: Host, make_package: MakePackage
+) -> None:
+    with small_disk(host.app, 8_000):
+        with pytest.raises(DeployError, match=r"has 7 MB free of the .* MB that are needed"):
+            host.deploy(make_package())
+        assert list(host.app.iterdir()) == []
+
+
+def test_a_disk_that_fills_up_meanwhile_leaves_the_release_that_answers(
+    host: Host, make_package: MakePackage
+) -> None:
+    first, second = make_package("A."), make_package("B. " * 40_000)
+    n_kb = sum(path.stat().st_size for path in second.rglob("*")) // 1024
+    with small_disk(host.app, 3 * n_kb + 4_000):
+        venv = host.app / "venvs" / requirements_version(first)
+        (venv / "bin").mkdir(parents=True)
+        shutil.copy(host.sshd / "bin" / "python3", venv / "bin" / "python")
+        (venv / ".complete").touch()
+        host.deploy(first)
+        before = host.current
+        host.on_upload("before", f"dd if=/dev/zero of={host.app}/full bs=1k 2>/dev/null")
+        with pytest.raises(DeployError, match=r"(?i)no space left"):
+            host.deploy(second)
+        assert host.current == before
+        assert host.releases == [before]
+        (host.app / "full").unlink()
+        host.on_upload("before", "")
+        host.deploy(second)
+        assert (host.current, host.previous) == (package_version(second), before)
+
+
+def figures(hit_at_1: float, refused: float) -> dict[str, object]:
+    return {"modes": {"hybrid": {"hit_at_1": hit_at_1, "hit_at_6": 1.0}}, "kept": 1.0, "refused": refused}
+
+
+def test_a_bundle_that_answers_worse_is_deployed_only_when_told_by_name(
+    host: Host, make_package: MakePackage
+) -> None:
+    host.deploy(make_package("A.", evaluation=figures(0.8, 1.0)))
+    before = host.current
+    worse = make_package("B.", evaluation=figures(0.7, 0.9))
+    with pytest.raises(
+        DeployError, match=r"hit@1 fell from 0\.800 to 0\.700; questions refused fell"
+    ) as error:
+        host.deploy(worse)
+    assert host.current == before
+    with pytest.raises(DeployError, match="answers worse"):
+        host.deploy(worse, accept_worse="another")
+    name = re.search(r"RALPH_ACCEPT_WORSE=(\w+)", str(error.value))
+    assert name
+    host.deploy(worse, accept_worse=name[1])
+    assert host.current == package_version(worse)
+
+
+def test_a_bundle_that_fails_verify_is_not_deployed(host: Host, make_package: MakePackage) -> None:
+    package = make_package()
+    with (package / "bundle" / "rag.db").open("ab") as database:
+        database.write(b"x")
+    with pytest.raises(DeployError, match=r"this bundle is not deployed: .*rag\.db"):
+        host.deploy(package)
+    assert not host.app.exists()
