@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from handler.bundle.layout import MODEL
 from handler.lambda_runtime import RuntimeApi as Client
-from handler.lambda_stream import answer_all
+from handler.lambda_stream import LAST_WORDS_S, answer_all
 from tests.fakes.anthropic_api import HOLD, AnthropicApi, Block, anthropic_api, stream
 from tests.fakes.runtime_api import ERROR_TYPE, PATIENCE_S, Post, RuntimeApi, function_url_event, runtime_api
 from tests.fakes.server_process import environment
@@ -160,6 +160,22 @@ def test_an_answer_is_streamed_as_it_is_written(
     assert [data["text"] for name, data in events_of(post) if name == "text"] == ["Sun ", "and water."]
 
 
+def test_an_answer_that_runs_out_of_time_ends_in_an_event_that_says_so(
+    api: RuntimeApi, claude: AnthropicApi, sample_bundle: Path
+) -> None:
+    claude.replies.append([*stream(Block(["Sun "]))[:3], HOLD])
+    key = {"ANTHROPIC_API_KEY": "sk-secret", "ANTHROPIC_BASE_URL": claude.url}
+    with function(api, sample_bundle, key):
+        assert api.invoke(HEALTH).kind == "response"
+        cut = api.invoke(ASK, deadline_s=LAST_WORDS_S + 1)
+        assert claude.wait_for_aborted(1)
+        after = api.invoke(ASK)
+    assert cut.trailers == {}
+    assert [name for name, _ in events_of(cut)] == ["sources", "text", "error"]
+    assert events_of(cut)[-1][1]["code"] == "cut_off"
+    assert events_of(after)[-1][0] == "done"
+
+
 def test_one_start_serves_many_requests_and_each_writes_its_log_and_metrics(
     api: RuntimeApi, sample_bundle: Path
 ) -> None:
@@ -299,12 +315,12 @@ def test_cookies_stay_apart_and_other_headers_are_joined(api: RuntimeApi) -> Non
     assert post.body == b""
 
 
-def test_an_answer_that_runs_out_of_time_says_so(api: RuntimeApi) -> None:
+def test_an_app_that_does_not_end_in_time_is_ended(api: RuntimeApi) -> None:
     async def endless(scope: Scope, receive: Receive, send: Send) -> None:
         await begin(send)
         await asyncio.Event().wait()
 
-    (post,) = answers(api, endless, HEALTH, deadline_s=1.2)
+    (post,) = answers(api, endless, HEALTH, deadline_s=LAST_WORDS_S + 0.2)
     assert post.trailers[ERROR_TYPE] == "Runtime.TimeoutError"
 
 
