@@ -63,7 +63,9 @@ DESTINATIONS = {
     "lambda": "AWS Lambda, behind an address that streams",
     "container": "an image, and to the registry of its name",
 }
-DRY_RUN = [{"name": "dry_run", "long": "dry-run", "type": bool, "default": False}]
+DRY_RUN = [
+    {"name": "dry_run", "long": "dry-run", "type": bool, "default": False, "help": "print what would be run"}
+]
 QUESTIONS = [site.questions for site in GRAPH.sites.values() if site.questions.exists()]
 
 

@@ -10,7 +10,7 @@ import shlex
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.deploy.gate import check_bundle, check_not_worse
@@ -27,7 +27,7 @@ VENV_KB = 450_000
 
 @dataclass(frozen=True, slots=True)
 class RsyncSteps:
-    """The steps of a deployment, in their order; `discard` is for an upload that failed."""
+    """The steps of a deployment; `hold` lasts until the end, `discard` is for an upload that failed."""
 
     preflight: Step
     manifest: Step
@@ -36,6 +36,11 @@ class RsyncSteps:
     install: Step
     activate: Step
     discard: Step
+
+    @property
+    def in_order(self) -> tuple[Step, ...]:
+        """The steps of a deployment that goes well."""
+        return self.preflight, self.manifest, self.hold, self.upload, self.install, self.activate
 
 
 def rsync_steps(settings: DeploySettings, package: Path) -> RsyncSteps:
@@ -80,8 +85,8 @@ def deploy(
     """
     steps = rsync_steps(settings, package)
     if dry_run:
-        for field in fields(steps):
-            say(str(getattr(steps, field.name)))
+        for step in steps.in_order:
+            say(str(step))
         return
     for line in check_bundle(package / BUNDLE):
         say(line)
@@ -103,7 +108,8 @@ def rollback(settings: DeploySettings, say: Callable[[str], None], dry_run: bool
     """Makes the previous release current again, or says what that would run. Raises DeployError."""
     hold, back = rollback_steps(settings)
     if dry_run:
-        say(f"{hold}\n{back}")
+        say(str(hold))
+        say(str(back))
         return
     with held(hold):
         say(f"{settings.host}: {run(back).strip()}")

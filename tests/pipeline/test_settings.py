@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
 
-from pipeline.deploy.rsync import rsync_steps
+from pipeline.deploy.rsync import deploy, rollback, rsync_steps
 from pipeline.settings import read_deploy_settings
 from pipeline.site import SiteError
 
@@ -74,3 +75,15 @@ def test_any_alias_port_and_key_of_ssh_are_used_by_both_programs(package: Path) 
 def test_a_setting_that_a_shell_would_read_otherwise_is_refused(name: str, value: str) -> None:
     with pytest.raises(SiteError, match=f"^{name}: "):
         read_deploy_settings({name: value})
+
+
+def test_a_dry_run_prints_what_can_be_pasted_and_runs_nothing(package: Path) -> None:
+    settings = read_deploy_settings({"RALPH_HOST": "nowhere.invalid"})
+    said: list[str] = []
+    deploy(settings, package, said.append, dry_run=True)
+    steps = rsync_steps(settings, package)
+    assert said == [str(step) for step in steps.in_order]
+    assert shlex.split(said[0]) == [*steps.preflight.argv, "<", str(steps.preflight.stdin)]
+    said.clear()
+    rollback(settings, said.append, dry_run=True)
+    assert [shlex.split(line)[-3].split()[3] for line in said] == ["hold", "rollback"]
