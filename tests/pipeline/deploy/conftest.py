@@ -47,6 +47,7 @@ Host ralph-host
     KexAlgorithms curve25519-sha256
     StrictHostKeyChecking yes
     UserKnownHostsFile {folder}/known_hosts
+    ControlPath {folder}/connection
 """
 # A venv without an hour of downloads: its python is the one that runs the tests, and has everything.
 PYTHON = """#!/bin/sh
@@ -87,7 +88,7 @@ class Host:
             restart=f"echo restart >> {self.log}",
             reload=f"echo reload >> {self.log}",
             health_url=health_url,
-            health_timeout_s=1,
+            health_timeout_s=0,  # one look: it answers, or it does not
         )
         self.said: list[str] = []
 
@@ -160,7 +161,11 @@ def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         assert "listening" in first, first + process.stderr.read()
         drain = threading.Thread(target=process.stderr.read)
         drain.start()
+        # One connection for all tests: keys are exchanged once, and each command is a session of it.
+        client = ["ssh", "-F", str(folder / "ssh_config")]
+        subprocess.run([*client, "-M", "-N", "-f", "ralph-host"], check=True, stderr=subprocess.DEVNULL)
         yield folder
+        subprocess.run([*client, "-O", "exit", "ralph-host"], check=True, stderr=subprocess.DEVNULL)
         process.terminate()
         drain.join()
 

@@ -24,6 +24,8 @@ PATIENCE_S = 30
 # What systemd does with the unit, without systemd.
 RESTART = """
 [ ! -e {folder}/pid ] || kill "$(cat {folder}/pid)" || :
+exec 7>{folder}/serving
+flock 7  # which the server has for as long as it lives
 cd {app}/current
 setsid .venv/bin/python -m handler serve --bundle {app}/current/bundle --port {port} \
     >{folder}/out 2>&1 </dev/null &

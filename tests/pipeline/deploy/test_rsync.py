@@ -94,10 +94,11 @@ def test_old_releases_and_their_packages_are_pruned(host: Host, make_package: Ma
 
 
 def test_the_same_package_twice_is_one_release(host: Host, make_package: MakePackage) -> None:
-    first, second = make_package("A."), make_package("B.")
-    for package in (first, second, second):
+    package = make_package()
+    for _ in range(2):
         host.deploy(package)
-    assert (host.current, host.previous) == (package_version(second), package_version(first))
+    assert host.releases == [host.current]
+    assert not (host.app / "previous").exists()
 
 
 def test_a_release_that_was_damaged_on_the_host_is_made_whole(host: Host, make_package: MakePackage) -> None:
@@ -143,7 +144,7 @@ def test_a_release_that_does_not_answer_is_taken_back(
     health[1][0] = host.app.parent / "frozen"  # the server does not take the new bundle
     with pytest.raises(DeployError, match=rf"{package_version(good)} is current again, and answers") as error:
         host.deploy(bad)
-    assert "awaited for 1 s" in str(error.value)
+    assert "awaited for 0 s" in str(error.value)
     assert host.current == package_version(good)
     assert not (host.app / "previous").exists()
     assert host.service_calls == ["restart", "reload", "restart"]
