@@ -79,6 +79,7 @@ install() { # APP VERSION PYTHON VENV
         mv -T ".incoming-$2" "$2"
         rm -rf ".incoming-damaged-$2"
     fi
+    touch "$2" # its age decides which releases are pruned
 }
 
 is_whole() { # FOLDER VERSION
@@ -108,7 +109,7 @@ activate() { # APP VERSION RESTART RELOAD URL TIMEOUT_S
     alone "$1"
     restart=$3 reload=$4 url=$5 timeout_s=$6
     old=$(release current) older=$(release previous)
-    touch "releases/$2" # its age decides which releases are pruned
+    [ -d "releases/$2/" ] || die "release $2 is gone; deploy again"
     if [ -n "$old" ] && [ "$old" != "$2" ]; then point previous "$old"; fi
     point current "$2"
     if start "$2" && answers "$2"; then

