@@ -19,7 +19,7 @@ demo: .venv/.build ## Set up, build the bundle of sites/, answer one question fr
 		"      .venv/bin/ralph serve                      a page that asks it: http://127.0.0.1:3001/ask/demo" \
 		"      .venv/bin/doit list                        every task of the build"
 
-test: .venv/.dev .venv/.chromium ## Set up, pass the tests
+test: .venv/.dev ## Set up, pass the tests
 	@.venv/bin/pytest
 
 check: .venv/.dev ## Lint and type-check
@@ -69,11 +69,3 @@ REFUSE_OLD_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11
 	@echo "setting up: packages for the tests"
 	@$(INSTALL) --require-hashes -r $<
 	@touch $@
-
-# The widget's tests drive a real browser; where it cannot be installed they skip, and say so.
-.venv/.chromium: | .venv/.dev
-	@if [ ! -x /usr/bin/chromium ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		echo "setting up: chromium"; \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
-			apt-get install -qq -y --no-install-recommends chromium >/dev/null || true; fi
-	@[ ! -x /usr/bin/chromium ] || touch $@
