@@ -57,7 +57,10 @@ PAGES = [BUILD.pages(name) for name in GRAPH.sites]
 CHUNKS = [BUILD.chunks(name) for name in GRAPH.sites]
 MODEL = [BUILD.model_spec, BUILD.model, BUILD.tokenizer]
 # A stage depends on its code too: after an update, the next build does again what may come out differently.
-CODE = code_files("pipeline", "handler/bundle", "requirements")
+CODE = sorted(
+    {*code_files("pipeline", "handler/bundle", "requirements/build.txt")}
+    - {*code_files("pipeline/deploy", "pipeline/package.py")}
+)
 DESTINATIONS = {
     "rsync": f"{DEPLOY.host}:{DEPLOY.path}",
     "lambda": "AWS Lambda, behind an address that streams",
