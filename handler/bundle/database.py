@@ -62,6 +62,15 @@ def connect(uri: str) -> apsw.Connection:
     return connection
 
 
+def copy_in_memory(connection: apsw.Connection) -> apsw.Connection:
+    """A connection to a copy of an open database, whose file may be gone."""
+    copy = apsw.Connection(":memory:")
+    copy.deserialize("main", connection.serialize("main"))
+    _load_vec0(copy)
+    copy.execute("PRAGMA temp_store = MEMORY; PRAGMA query_only = 1")
+    return copy
+
+
 def _load_vec0(connection: apsw.Connection) -> None:
     connection.enable_load_extension(True)
     connection.load_extension(sqlite_vec.loadable_path())

@@ -14,7 +14,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from handler.bundle.database import open_database
+from handler.bundle.database import copy_in_memory, open_database
 from handler.bundle.encoder import Vector
 from handler.bundle.fusion import Floats, short_text_costs
 from handler.bundle.keyword import Posting, Postings
@@ -133,17 +133,32 @@ class Index:
 
 
 class Connections:
-    """One read-only connection a thread, opened when the thread first asks."""
+    """One read-only connection a thread, opened when the thread first asks.
+
+    The file may be gone by then: only the last bundles are kept, and a server may run on with an older one.
+    One connection that nobody else uses has it open still, and later ones get its copy in memory.
+    """
 
     def __init__(self, connect: Callable[[], apsw.Connection]) -> None:
         self._connect = connect
+        self._spare: apsw.Connection | None = None
+        self._lock = threading.Lock()
         self._local = threading.local()
 
     def get(self) -> apsw.Connection:
         """The connection of the calling thread. Raises BundleError when the file cannot be opened."""
         if not hasattr(self._local, "connection"):
-            self._local.connection = self._connect()
+            with self._lock:
+                self._local.connection = self._open()
         return cast("apsw.Connection", self._local.connection)
+
+    def _open(self) -> apsw.Connection:
+        if self._spare is None:
+            self._spare = self._connect()
+        try:
+            return self._connect()
+        except BundleError:
+            return copy_in_memory(self._spare)
 
 
 def _check_numbering(connection: apsw.Connection, pages: Sequence[Any], page_ids: NDArray[np.int32]) -> None:

@@ -322,3 +322,14 @@ def test_many_threads_that_ask_at_once_find_what_one_finds(
         found = list(pool.map(partial(search, fresh, tiny_encoder), questions))
     assert found == [search(index, tiny_encoder, question) for question in questions]
     assert [names(result)[0] for result in found[:50]] == [f"p{i}" for i in range(50)]
+
+
+def test_a_bundle_whose_file_is_gone_is_searched_on_in_any_thread(
+    make_index: MakeIndex, tiny_encoder: Encoder, tmp_path: Path
+) -> None:
+    index = make_index([chunk("garden", "Tomatoes want sun."), chunk("server", "Restart the server.")])
+    found = names(search(index, tiny_encoder, "tomatoes"))
+    (tmp_path / "rag.db").unlink()
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lambda: names(search(index, tiny_encoder, "restart tomatoes"))).result()
+        assert pool.submit(lambda: names(search(index, tiny_encoder, "tomatoes"))).result() == found
