@@ -55,14 +55,13 @@ class Legs:
 
     `cosine` is in [-1, 1], `bm25` from 0. `meaning` is the z-score of the cosine, some of it the page's, less
     what a short chunk loses, and `words` the BM25 with something for words that stand side by side. A chunk
-    outside the collections that were asked has -inf and 0. `current` marks the page the reader is on.
+    outside the collections that were asked has -inf and 0.
     """
 
     cosine: Floats
     meaning: Floats
     bm25: Floats
     words: Floats
-    current: NDArray[np.bool_] | None = None
 
 
 def hybrid_scores(legs: Legs) -> Floats:
@@ -73,10 +72,7 @@ def hybrid_scores(legs: Legs) -> Floats:
     grows with the length of the question.
     """
     best_match = max(float(legs.words.max()), STRONG_BM25)
-    scores = legs.meaning + KEYWORD_WEIGHT / best_match * legs.words
-    if legs.current is not None:
-        scores[legs.current] += CURRENT_PAGE_BONUS
-    return scores
+    return legs.meaning + KEYWORD_WEIGHT / best_match * legs.words
 
 
 def short_text_costs(sizes: NDArray[np.int32]) -> Floats:

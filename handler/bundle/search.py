@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from handler.bundle.encoder import NORM_TOLERANCE, Vector
 from handler.bundle.fusion import (
+    CURRENT_PAGE_BONUS,
     LEG_DEPTH,
     PAGE_SHARE,
     PAIR_WEIGHT,
@@ -95,12 +96,16 @@ def search(
         return SearchResult(question, (), Verdict(False, "the collections have no chunks"))
     query = _understand(index, encoder, question)
     legs = _legs(index, query, asked)
+    scores = SCORES[mode](legs)
     verdict = Verdict(True, "no gate")
     if gate is not None:
-        verdict = gate.judge(_evidence(index, query, legs), query.vector)
+        hybrid = scores if mode == "hybrid" else hybrid_scores(legs)
+        verdict = gate.judge(_evidence(index, query, legs, hybrid), query.vector)
         if not verdict.accepted:
             return SearchResult(question, (), verdict, query.vector)
-    scores = SCORES[mode](replace(legs, current=_current(index, page)))
+    page_id = index.page_id(page) if page and mode == "hybrid" else None
+    if page_id is not None:
+        scores[index.page_ids == page_id] += CURRENT_PAGE_BONUS
     if all_chunks:
         found = {row: float(scores[row]) for row in best_rows(scores, top_k).tolist()}
     else:
@@ -116,7 +121,8 @@ def search(
 def find_evidence(index: Index, encoder: QueryEncoder, question: str) -> tuple[Evidence, Vector]:
     """What the gate is shown when the question is asked of the whole index, and the question's vector."""
     query = _understand(index, encoder, question)
-    return _evidence(index, query, _legs(index, query, None)), query.vector
+    legs = _legs(index, query, None)
+    return _evidence(index, query, legs, hybrid_scores(legs)), query.vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +133,6 @@ class _Query:
     vector: Vector
     phrases: tuple[str, ...]
     postings: list[Posting]
-
-
-def _current(index: Index, page: str | None) -> NDArray[np.bool_] | None:
-    """(n,) the rows of the page that the reader is on, None when the index does not have it."""
-    page_id = index.page_id(page) if page else None
-    return None if page_id is None else index.page_ids == page_id
 
 
 def _understand(index: Index, encoder: QueryEncoder, question: str) -> _Query:
@@ -197,7 +197,7 @@ def _canonical(row: int, index: Index, scores: Floats) -> int:
     return twin if scores[twin] > -np.inf else row
 
 
-def _evidence(index: Index, query: _Query, legs: Legs) -> Evidence:
+def _evidence(index: Index, query: _Query, legs: Legs, hybrid: Floats) -> Evidence:
     idfs = [index.postings.idf(posting) for posting in query.postings]
     covered = np.zeros(len(index), dtype=np.float32)
     for posting, idf in zip(query.postings, idfs, strict=True):
@@ -206,7 +206,7 @@ def _evidence(index: Index, query: _Query, legs: Legs) -> Evidence:
     covered[legs.cosine == -np.inf] = 0
     all_idf = max(sum(idfs), float(np.finfo(np.float32).tiny))
     spokesman = int((legs.cosine + COVERAGE_WEIGHT / all_idf * covered).argmax())
-    first_page = index.page_ids[int(hybrid_scores(legs).argmax())]
+    first_page = index.page_ids[int(hybrid.argmax())]
     return Evidence(
         cosine=float(legs.cosine[spokesman]),
         coverage=float(covered[spokesman]) / all_idf,
