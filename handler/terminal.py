@@ -7,7 +7,6 @@ import sys
 import textwrap
 from collections.abc import Sequence
 
-from handler.bundle.passage import plain_text
 from handler.bundle.search import Hit, SearchResult
 from handler.bundle.types import Chunk
 from handler.generate.extractive import I_DONT_KNOW, Quote
@@ -55,7 +54,7 @@ def _quoted(quote: Quote) -> list[str]:
             *(f"    {line}".rstrip() for line in textwrap.dedent(quote.text).split("\n")),
             f"[{quote.source}]",
         ]
-    return _wrapped(f"“{' '.join(plain_text(quote.markdown).split())}” [{quote.source}]")
+    return _wrapped(f"“{quote.shown}” [{quote.source}]")
 
 
 def _explained(hit: Hit) -> list[str]:

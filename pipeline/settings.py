@@ -98,7 +98,7 @@ def read_deploy_settings(environ: Mapping[str, str]) -> DeploySettings:
         host=_plain(environ, "RALPH_HOST", "woozie"),
         path=path,
         python=_plain(environ, "RALPH_HOST_PYTHON", "python3"),
-        ssh=_command(environ, "RALPH_SSH", "ssh"),
+        ssh=command(environ, "RALPH_SSH", "ssh"),
         restart=restart,
         # Whoever restarts something else would have the wrong service reloaded.
         reload=environ.get("RALPH_RELOAD_CMD") or (_RELOAD if restart == _RESTART else restart),
@@ -120,7 +120,8 @@ def _plain(environ: Mapping[str, str], name: str, default: str) -> str:
     return text
 
 
-def _command(environ: Mapping[str, str], name: str, default: str) -> tuple[str, ...]:
+def command(environ: Mapping[str, str], name: str, default: str) -> tuple[str, ...]:
+    """The words of a command line. Raises SiteError when a quotation mark is left open."""
     try:
         return tuple(shlex.split(environ.get(name) or default))
     except ValueError as error:

@@ -47,6 +47,11 @@ class Quote:
     markdown: str
     is_code: bool
 
+    @property
+    def shown(self) -> str:
+        """The words as readers of the page see them, on one line."""
+        return " ".join(plain_text(self.markdown).split())
+
 
 def best_quotes(
     question: str, hits: Sequence[Hit], encoder: Encoder, vector: Vector | None = None
@@ -66,7 +71,7 @@ def best_quotes(
     announced = {a: b for a, b in pairwise(parts) if a.source == b.source and _announces(a) and b.is_code}
     words = _word_starts(question)
     # A name in a list or a table is near to every question about it, and says nothing.
-    candidates = [part for part in parts if part.is_code or _word_starts(_shown(part)) - words] or parts
+    candidates = [part for part in parts if part.is_code or _word_starts(part.shown) - words] or parts
     candidates.sort(key=lambda quote: -len(words.intersection(_word_starts(quote.text))))
     candidates = candidates[:MAX_CANDIDATES]
     if not candidates:
@@ -123,15 +128,11 @@ class ExtractiveGenerator:
 
 def as_answer(quote: Quote) -> str:
     """A quote as plain text in quotation marks, or as a fenced block of code on lines of its own."""
-    return f"{quote.markdown}\n" if quote.is_code else f"“{_shown(quote)}”"
-
-
-def _shown(quote: Quote) -> str:
-    return " ".join(plain_text(quote.markdown).split())
+    return f"{quote.markdown}\n" if quote.is_code else f"“{quote.shown}”"
 
 
 def _announces(quote: Quote) -> bool:
-    return not quote.is_code and _shown(quote).endswith((":", "："))
+    return not quote.is_code and quote.shown.endswith((":", "："))
 
 
 def _in_context(quote: Quote, hits: Sequence[Hit]) -> str:

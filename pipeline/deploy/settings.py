@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pipeline.deploy.lambda_zip import PLATFORMS
+from pipeline.settings import command
 from pipeline.site import SiteError
 
 _STACK = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,127}", re.ASCII)
@@ -57,12 +57,12 @@ def read_lambda_settings(environ: Mapping[str, str]) -> LambdaSettings:
     if architecture not in PLATFORMS:
         choices = ", ".join(PLATFORMS)
         raise SiteError(f"RALPH_LAMBDA_ARCHITECTURE: there is no {architecture!r}; there are {choices}")
-    parameters = _words(environ, "RALPH_LAMBDA_PARAMETERS", "")
+    parameters = command(environ, "RALPH_LAMBDA_PARAMETERS", "")
     for parameter in parameters:
         if not re.fullmatch(r"[A-Za-z]+=.*", parameter):
             raise SiteError(f"RALPH_LAMBDA_PARAMETERS: {parameter!r} is no parameter; write Name=value")
     return LambdaSettings(
-        client=_words(environ, "RALPH_AWS", "aws"),
+        client=command(environ, "RALPH_AWS", "aws"),
         bucket=_name(
             environ, "RALPH_LAMBDA_BUCKET", "", _BUCKET, "is no bucket; name one that you may write"
         ),
@@ -91,10 +91,3 @@ def _name(environ: Mapping[str, str], name: str, default: str, pattern: re.Patte
     if not pattern.fullmatch(text):
         raise SiteError(f"{name}: {text!r} {remedy}")
     return text
-
-
-def _words(environ: Mapping[str, str], name: str, default: str) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(environ.get(name) or default))
-    except ValueError as error:
-        raise SiteError(f"{name}: {environ[name]!r} is no command line: {error}") from None
