@@ -13,7 +13,6 @@ import json
 import re
 import selectors
 import socket
-import socketserver
 import struct
 import threading
 from collections import deque
@@ -22,6 +21,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from typing import Any, Literal
+
+from tests.fakes.loopback import LoopbackServer, answering
 
 API_VERSION = "2026-10-21"
 
@@ -146,13 +147,8 @@ def anthropic_api() -> Iterator[AnthropicApi]:
     """The stand-in, listening on a free port while the context lasts."""
     with _Server(("127.0.0.1", 0), _Handler) as server:
         server.api = AnthropicApi(f"http://127.0.0.1:{server.server_address[1]}")
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        thread.start()
-        try:
+        with answering(server):
             yield server.api
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 def stream(
@@ -243,10 +239,7 @@ def answer_from_documents(request: Request) -> list[Step]:
     return stream(*blocks)
 
 
-class _Server(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 128
+class _Server(LoopbackServer):
     api: AnthropicApi
 
 

@@ -13,7 +13,6 @@ import json
 import re
 import selectors
 import socket
-import socketserver
 import struct
 import threading
 from collections import deque
@@ -22,6 +21,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from typing import Any, Literal
+
+from tests.fakes.loopback import LoopbackServer, answering
 
 # HOLD is silence until the test calls go_on() or the client leaves, DROP a connection that breaks.
 HOLD: Literal["hold"] = "hold"
@@ -78,13 +79,10 @@ def ollama_api() -> Iterator[OllamaApi]:
     """The stand-in, listening on a free port while the context lasts."""
     with _Server(("127.0.0.1", 0), _Handler) as server:
         server.api = OllamaApi(f"http://127.0.0.1:{server.server_address[1]}")
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        thread.start()
         try:
-            yield server.api
+            with answering(server):
+                yield server.api
         finally:
-            server.shutdown()
-            thread.join()
             server.api._close()
 
 
@@ -119,9 +117,7 @@ def answer_from_sources(chat: Mapping[str, Any]) -> list[Step]:
     return rows(*(text[i : i + 7] for i in range(0, len(text), 7)))
 
 
-class _Server(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-    block_on_close = False
+class _Server(LoopbackServer):
     api: OllamaApi
 
 

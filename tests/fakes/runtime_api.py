@@ -13,16 +13,17 @@ import base64
 import json
 import queue
 import socket
-import socketserver
 import struct
+import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tests.fakes.loopback import LoopbackServer, answering
 
 VERSION = "/2018-06-01/runtime"
 PATIENCE_S = 30
@@ -166,19 +167,33 @@ def runtime_api() -> Iterator[RuntimeApi]:
     """The stand-in, listening on a free port while the context lasts."""
     with _Server(("127.0.0.1", 0), _Handler) as server:
         server.api = RuntimeApi(f"127.0.0.1:{server.server_address[1]}")
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        thread.start()
+        with answering(server):
+            try:
+                yield server.api
+            finally:
+                server.api.close()
+
+
+@contextmanager
+def function_process(
+    module: str, *arguments: str, environ: Mapping[str, str]
+) -> Iterator[subprocess.Popen[str]]:
+    """A runtime client in a process of its own, ended with the context."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", module, *arguments],
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
         try:
-            yield server.api
+            yield process
         finally:
-            server.api.close()
-            server.shutdown()
-            thread.join()
+            process.kill()
 
 
-class _Server(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-    block_on_close = False
+class _Server(LoopbackServer):
     api: RuntimeApi
 
     def handle_error(self, request: object, client_address: object) -> None:

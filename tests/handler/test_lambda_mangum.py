@@ -2,15 +2,21 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from handler.bundle.layout import MODEL
-from tests.fakes.runtime_api import ERROR_TYPE, PATIENCE_S, RuntimeApi, function_url_event, runtime_api
+from tests.fakes.runtime_api import (
+    ERROR_TYPE,
+    PATIENCE_S,
+    RuntimeApi,
+    function_process,
+    function_url_event,
+    runtime_api,
+)
 from tests.fakes.server_process import environment
 
 pytest.importorskip("awslambdaric", reason="Lambda's own client is for Linux")
@@ -25,23 +31,15 @@ def api() -> Iterator[RuntimeApi]:
         yield api
 
 
-@contextmanager
 def function(
     api: RuntimeApi, bundle: Path, environ: Mapping[str, str] | None = None
-) -> Iterator[subprocess.Popen[str]]:
+) -> AbstractContextManager[subprocess.Popen[str]]:
     """The real app under Lambda's own client, which is what starts it there."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "awslambdaric", "handler.lambda_mangum.handler"],
-        env=environment({**api.environ, "RALPH_BUNDLE": str(bundle), **(environ or {})}),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+    return function_process(
+        "awslambdaric",
+        "handler.lambda_mangum.handler",
+        environ=environment({**api.environ, "RALPH_BUNDLE": str(bundle), **(environ or {})}),
     )
-    with process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def test_an_answer_comes_whole_at_its_end(api: RuntimeApi, sample_bundle: Path) -> None:

@@ -3,10 +3,9 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,15 @@ from handler.bundle.layout import MODEL
 from handler.lambda_runtime import RuntimeApi as Client
 from handler.lambda_stream import LAST_WORDS_S, answer_all
 from tests.fakes.anthropic_api import HOLD, AnthropicApi, Block, anthropic_api, stream
-from tests.fakes.runtime_api import ERROR_TYPE, PATIENCE_S, Post, RuntimeApi, function_url_event, runtime_api
+from tests.fakes.runtime_api import (
+    ERROR_TYPE,
+    PATIENCE_S,
+    Post,
+    RuntimeApi,
+    function_process,
+    function_url_event,
+    runtime_api,
+)
 from tests.fakes.server_process import environment
 
 MakeBundle = Callable[..., Path]
@@ -79,23 +86,14 @@ def function_environ(
     return environment({**api.environ, "RALPH_BUNDLE": str(bundle), **(environ or {})})
 
 
-@contextmanager
 def function(
     api: RuntimeApi, bundle: Path, environ: Mapping[str, str] | None = None
-) -> Iterator[subprocess.Popen[str]]:
+) -> AbstractContextManager[subprocess.Popen[str]]:
     """The real app in a process of its own, with the streaming client."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "handler.lambda_stream"],
-        env=function_environ(api, bundle, environ),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+    return function_process(
+        "handler.lambda_stream",
+        environ=function_environ(api, bundle, environ),
     )
-    with process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def answers(api: RuntimeApi, app: ASGIApp, *events: Any, deadline_s: float = PATIENCE_S) -> list[Post]:

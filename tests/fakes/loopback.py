@@ -1,0 +1,28 @@
+"""What the stand-ins of HTTP APIs have in common: a server on a free port while a test lasts."""
+
+from __future__ import annotations
+
+import socketserver
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class LoopbackServer(socketserver.ThreadingTCPServer):
+    """A server with a thread for each connection, none of which outlives the test."""
+
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+
+
+@contextmanager
+def answering(server: LoopbackServer) -> Iterator[None]:
+    """Has the server answer while the context lasts."""
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()
