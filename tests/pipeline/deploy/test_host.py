@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,38 +16,15 @@ from handler.bundle.manifest import read_manifest
 from pipeline.deploy.rsync import rollback
 from pipeline.deploy.step import DeployError
 from pipeline.package import package
-from tests.pipeline.deploy.conftest import Host
+from tests.fakes.ssh_host import Host, real_service
 
 PATIENCE_S = 30
-
-# What systemd does with the unit, without systemd.
-RESTART = """
-[ ! -e {folder}/pid ] || kill "$(cat {folder}/pid)" || :
-exec 7>{folder}/serving
-flock 7  # which the server has for as long as it lives
-cd {app}/current
-setsid .venv/bin/python -m handler serve --bundle {app}/current/bundle --port {port} \
-    >{folder}/out 2>&1 </dev/null &
-echo $! >{folder}/pid
-"""
-RELOAD = "kill -HUP $(cat {folder}/pid)"
 
 
 @pytest.fixture
 def real_host(host: Host) -> Iterator[Host]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    folder = host.app.parent
-    places = {"folder": folder, "app": host.app, "port": port}
-    (folder / "restart").write_text(RESTART.format(**places))
-    host.service = {
-        "restart": f"sh {folder}/restart",
-        "reload": RELOAD.format(**places),
-        "health_url": f"http://127.0.0.1:{port}/healthz",
-        "health_timeout_s": 10,
-    }
-    yield host
-    subprocess.run(["sh", "-c", f"kill $(cat {folder}/pid)"], check=True)
+    with real_service(host):
+        yield host
 
 
 def answering(host: Host) -> tuple[str, int]:

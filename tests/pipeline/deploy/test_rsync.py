@@ -15,7 +15,7 @@ import pytest
 from pipeline.deploy.rsync import HOST, deploy, held, rollback, rsync_steps
 from pipeline.deploy.step import DeployError
 from pipeline.package import package_version, requirements_version
-from tests.pipeline.deploy.conftest import Host
+from tests.fakes.ssh_host import Host
 
 SCRIPTS = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 
