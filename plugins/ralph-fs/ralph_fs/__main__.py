@@ -1,0 +1,25 @@
+"""`python -m ralph_fs`: the server, on standard input and output."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from ralph_fs.server import make_server
+from ralph_fs.settings import SettingsError, read_settings
+
+
+def main() -> int:
+    """Serves until standard input ends; 2 for a setting that is wrong."""
+    try:
+        settings = read_settings(os.environ, Path.cwd())
+    except SettingsError as error:
+        print(f"ralph-fs: {error}", file=sys.stderr)
+        return 2
+    make_server(settings).run("stdio")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,101 @@
+"""Which allowed folder a client's path lies in, by its spelling alone; nothing is opened here."""
+
+from __future__ import annotations
+
+import os
+import sys
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ralph_fs.refusal import RefusedError, shown
+from ralph_fs.settings import Settings
+
+_FOLDS_CASE = ("darwin", "win32")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a client's path means: `parts` beneath the folder `root`, without `.` and `..`.
+
+    `shown` is the client's own spelling. No parts: the allowed folder itself.
+    """
+
+    root: str
+    parts: tuple[str, ...]
+    shown: str
+
+    def beneath(self, *names: str) -> Place:
+        """The place of something in this folder, spelled as the client would."""
+        prefix = "" if self.shown in (".", "./") else self.shown.rstrip("/") + "/"
+        return Place(self.root, (*self.parts, *names), prefix + "/".join(names))
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The allowed folders: `roots` are pairs of parts, as paths may begin, and the real folder.
+
+    `base` are the parts that relative paths continue. `fold` makes spellings of one name equal.
+    """
+
+    roots: tuple[tuple[tuple[str, ...], str], ...]
+    base: tuple[str, ...]
+    fold: Callable[[str], str]
+
+    def place(self, path: str) -> Place:
+        """Where a client's path lies. Raises RefusedError when that is outside, or when it is no path.
+
+        `..` takes away the part before it, as in URLs, so that a path means the same whatever links there
+        are. Whether a symbolic link leads out is for the kernel to say, when the place is opened.
+        """
+        _check(path)
+        parts = _collapsed(path, () if path.startswith("/") else self.base)
+        folded = tuple(map(self.fold, parts))
+        for prefix, root in self.roots:
+            if folded[: len(prefix)] == prefix:
+                return Place(root, parts[len(prefix) :], path)
+        raise RefusedError(f"{shown(path)}: lies outside of the allowed folders")
+
+
+def read_scope(settings: Settings, platform: str = sys.platform) -> Scope:
+    """The scope of the settings. A folder is found by its own spelling and by that of its real path."""
+    fold = _folded if platform in _FOLDS_CASE else str
+    pairs = {
+        (tuple(map(fold, _collapsed(spelling, ()))), os.path.realpath(folder))
+        for folder in settings.allowed_dirs
+        for spelling in (str(folder), os.path.realpath(folder))
+    }
+    # The widest first: a link from one folder to another inside of it then stays beneath.
+    roots = tuple(sorted(pairs, key=lambda pair: len(pair[1])))
+    return Scope(roots, _collapsed(os.path.realpath(settings.root_dir), ()), fold)
+
+
+def _check(path: str) -> None:
+    if not path:
+        raise RefusedError("the path is empty; write . for the folder that relative paths start in")
+    if "\0" in path:
+        raise RefusedError(f"{shown(path)}: a path holds no NUL")
+    if "\\" in path:
+        raise RefusedError(f"{shown(path)}: write / between names, not \\")
+    if path.lower().startswith("file:"):
+        raise RefusedError(f"{shown(path)}: write a path, not an address")
+    if path == "~" or path.startswith("~/"):
+        raise RefusedError(f"{shown(path)}: ~ stands for nothing here; write the path")
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise RefusedError(f"{shown(path)}: is no Unicode text") from None
+
+
+def _collapsed(path: str, base: tuple[str, ...]) -> tuple[str, ...]:
+    parts = list(base)
+    for part in path.split("/"):
+        if part == "..":
+            del parts[-1:]
+        elif part not in ("", "."):
+            parts.append(part)
+    return tuple(parts)
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
