@@ -24,7 +24,6 @@ VERSION = "9.8.7"
 LINUX = "codebase-memory-mcp-linux-amd64-portable.tar.gz"
 PLATFORMS = ("darwin-arm64", "darwin-amd64", "linux-arm64-portable", "linux-amd64-portable")
 TOOLS = "awk cat chmod curl cut grep gzip mkdir mktemp mv printf rm sed sh sha256sum sort tar uniq"
-)
 
 Member = tarfile.TarInfo | tuple[str, bytes]
 
