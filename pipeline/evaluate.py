@@ -76,7 +76,7 @@ def misplaced(index: Index, questions: Iterable[Question]) -> list[str]:
         f"{question.id}: {url} is expected, and is no page of this bundle"
         for question in questions
         for url in question.expected
-        if url not in index.page_id_by_url
+        if url not in index.page_number_by_url
     ]
 
 

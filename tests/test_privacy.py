@@ -118,7 +118,7 @@ def test_nothing_of_private_pages_is_built_from_any_kind_of_markdown(
     files = {f"content/{name}": text.format(SECRET) for name, text in PRIVATE_MARKDOWN.items()}
     site = make_site(tmp_path, kind, {**files, "content/pond.md": PUBLIC})
     index = build.run(site)
-    assert len(index.page_id_by_url) == 1
+    assert len(index.page_number_by_url) == 1
     assert build.traces() == []
 
 
@@ -160,7 +160,7 @@ def test_nothing_of_a_post_dated_ahead_is_built(
 ) -> None:
     files = {name: f"---\ndate: 2026-01-02\n---\n{SECRET}\n", "content/pond.md": PUBLIC}
     index = build.run(make_site(tmp_path, kind, files))
-    assert len(index.page_id_by_url) == 1
+    assert len(index.page_number_by_url) == 1
     assert build.traces() == []
 
 
@@ -181,7 +181,7 @@ def test_nothing_of_private_posts_is_built_from_a_wordpress_export(build: Build,
         {"wp.xml": WXR.format("".join(items))},
         source=str(tmp_path / "source" / "wp.xml"),
     )
-    assert list(build.run(site).page_id_by_url) == ["https://example.org/pond/"]
+    assert list(build.run(site).page_number_by_url) == ["https://example.org/pond/"]
     assert build.traces() == []
 
 
@@ -196,7 +196,7 @@ def test_nothing_of_a_hidden_part_of_html_is_built(build: Build, tmp_path: Path)
         "secret.html": page.format(SECRET, '<meta name="robots" content="noindex">', SECRET, ""),
         "left-out/page.html": page.format(SECRET, "", SECRET, ""),
     }
-    assert len(build.run(make_site(tmp_path, "html", files)).page_id_by_url) == 1
+    assert len(build.run(make_site(tmp_path, "html", files)).page_number_by_url) == 1
     assert build.traces() == []
 
 
@@ -217,5 +217,5 @@ def test_nothing_is_left_of_a_page_that_becomes_a_draft(build: Build, tmp_path: 
     assert build.traces()
     draft = shown.replace("---\ntitle", "---\ndraft: true\ntitle", 1)
     index = build.run(make_site(tmp_path, "markdown", {"deep/a.md": draft}))
-    assert list(index.page_id_by_url) == ["https://example.org/pond"]
+    assert list(index.page_number_by_url) == ["https://example.org/pond"]
     assert build.traces() == []

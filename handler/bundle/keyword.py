@@ -20,7 +20,7 @@ CACHE_BYTES = 64 * 2**20
 
 # A word in the title counts twice; in the headings above a chunk as in its text.
 _SQL = """
-    SELECT rowid - 1, -bm25(chunk_fts, 2, 1, 1) FROM chunk_fts WHERE chunk_fts MATCH ? ORDER BY rowid
+    SELECT rowid, -bm25(chunk_fts, 2, 1, 1) FROM chunk_fts WHERE chunk_fts MATCH ? ORDER BY rowid
 """
 
 
@@ -45,8 +45,10 @@ class Postings:
     only once. Safe for many threads.
     """
 
-    def __init__(self, connect: Callable[[], apsw.Connection], n_chunks: int) -> None:
-        self.n_chunks = n_chunks
+    def __init__(self, connect: Callable[[], apsw.Connection], chunk_ids: NDArray[np.int64]) -> None:
+        """`chunk_ids` (n,) are those of the rows, ascending."""
+        self.n_chunks = len(chunk_ids)
+        self._chunk_ids = chunk_ids
         self._connect = connect
         self._size_bytes = 0
         self._postings: OrderedDict[str, Posting] = OrderedDict()
@@ -74,9 +76,10 @@ class Postings:
     def _read(self, phrase: str) -> Posting:
         quoted = '"' + phrase.replace('"', '""') + '"'
         found = self._connect().execute(_SQL, (quoted,)).fetchall()
-        rows, bm25 = zip(*found, strict=True) if found else ((), ())
+        ids, bm25 = zip(*found, strict=True) if found else ((), ())
+        rows = np.searchsorted(self._chunk_ids, ids).astype(np.int32)
         scale = _idf(len(rows), self.n_chunks) / _fts5_idf(len(rows), self.n_chunks)
-        return Posting(np.array(rows, dtype=np.int32), (np.array(bm25) * scale).astype(np.float32))
+        return Posting(rows, (np.array(bm25) * scale).astype(np.float32))
 
 
 def _idf(df: int, n_chunks: int) -> float:

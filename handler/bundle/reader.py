@@ -21,25 +21,29 @@ from handler.bundle.keyword import Posting, Postings
 from handler.bundle.spelling import Vocabulary
 from handler.bundle.types import BundleError, Chunk
 
+Ids = NDArray[np.int64]
+
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """What a search needs of a bundle's database. Rows count chunks from 0; row i is chunk id i + 1.
+    """What a search needs of a database. Rows count chunks from 0, and pages count from 1, by their ids.
 
+    The ids themselves may have gaps, where chunks were deleted: `chunk_ids` (n,) has them, ascending.
     `vectors` is (n, dim) float32, unit rows, `page_vectors` (pages, dim) the mean of each page's, of unit
-    length again, in the order of page ids. `page_ids` and `canonical_ids` are (n,): the page of each
-    row, and the page whose text it repeats, mostly the same. `short_text_costs` (n,) is what each row loses
-    in a ranking for being short. `collections` has the range of rows of each.
+    length again. `page_numbers` and `canonical_numbers` are (n,): the page of each row, and the page whose
+    text it repeats, mostly the same. `short_text_costs` (n,) is what each row loses in a ranking for being
+    short. `collections` has the rows of each, ascending.
     `model` is the fingerprint of the model that made the vectors.
     """
 
+    chunk_ids: Ids
     vectors: Vector
     page_vectors: Vector
-    page_ids: NDArray[np.int32]
-    canonical_ids: NDArray[np.int32]
+    page_numbers: NDArray[np.int32]
+    canonical_numbers: NDArray[np.int32]
     short_text_costs: Floats
-    collections: dict[str, range]
-    page_id_by_url: dict[str, int]
+    collections: dict[str, NDArray[np.intp]]
+    page_number_by_url: dict[str, int]
     postings: Postings
     connections: Connections
     vocabulary: Callable[[], Vocabulary]
@@ -56,26 +60,30 @@ class Index:
         connections = Connections(connect)
         connection = connections.get()
         try:
-            vectors = _read_vectors(connection)
             pages = _rows(connection, "SELECT id, canonical, collection, url FROM page ORDER BY id")
-            chunks = _rows(connection, "SELECT page, octet_length(text) FROM chunk ORDER BY id")
-            page_ids, sizes = np.array(chunks, np.int32).reshape(-1, 2).T
+            chunks = _rows(connection, "SELECT id, page, octet_length(text) FROM chunk ORDER BY id")
+            chunk_ids, pages_of_chunks, sizes = np.array(chunks, np.int64).reshape(-1, 3).T
+            page_ids = np.array([row[0] for row in pages], np.int64)
+            page_numbers = _numbers(pages_of_chunks, page_ids, "chunks are of pages")
+            canonical = _numbers([row[1] for row in pages], page_ids, "pages repeat pages")
+            _check_order(page_numbers, len(pages))
+            _check_keywords(connection, len(chunks))
+            vectors = _read_vectors(connection, np.ascontiguousarray(chunk_ids))
             model = dict(_rows(connection, "SELECT key, value FROM meta")).get("model", "")
-            _check_numbering(connection, pages, page_ids)
         except apsw.Error as error:
             raise BundleError(f"{path} is no bundle's database: {error}") from error
         except BundleError as error:
             raise BundleError(f"{path} is damaged: {error}") from None
-        canonical = np.array([0, *(row[1] for row in pages)], np.int32)
         return cls(
+            chunk_ids=chunk_ids,
             vectors=vectors,
-            page_vectors=_page_vectors(vectors, page_ids),
-            page_ids=page_ids,
-            canonical_ids=canonical[page_ids],
-            short_text_costs=short_text_costs(sizes),
-            collections=_collection_rows([row[2] for row in pages], page_ids),
-            page_id_by_url={row[3]: row[0] for row in pages},
-            postings=Postings(connections.get, len(vectors)),
+            page_vectors=_page_vectors(vectors, page_numbers),
+            page_numbers=page_numbers,
+            canonical_numbers=canonical[page_numbers - 1],
+            short_text_costs=short_text_costs(sizes.astype(np.int32)),
+            collections=_collection_rows([row[2] for row in pages], page_numbers),
+            page_number_by_url={row[3]: number for number, row in enumerate(pages, start=1)},
+            postings=Postings(connections.get, chunk_ids),
             connections=connections,
             vocabulary=cache(lambda: Vocabulary(connections.get())),
             model=model,
@@ -91,7 +99,7 @@ class Index:
             FROM chunk JOIN page ON page.id = chunk.page
             WHERE chunk.id IN (SELECT value FROM json_each(?))
         """
-        ids = [int(row) + 1 for row in rows]
+        ids = [int(self.chunk_ids[row]) for row in rows]
         found = {
             chunk_id: Chunk(url, title, path, collection, tuple(json.loads(heading)), anchor, ordinal, text)
             for chunk_id, url, title, path, collection, heading, anchor, ordinal, text in _rows(
@@ -113,12 +121,12 @@ class Index:
                     postings[i] = self.postings[meant]
         return postings
 
-    def page_id(self, url: str) -> int | None:
+    def page_number(self, url: str) -> int | None:
         """The page that a browser shows at an address, whatever query or fragment the address has."""
         bare = url.partition("#")[0].partition("?")[0]
         for candidate in (url, bare, bare.rstrip("/"), f"{bare.rstrip('/')}/"):
-            if candidate in self.page_id_by_url:
-                return self.page_id_by_url[candidate]
+            if candidate in self.page_number_by_url:
+                return self.page_number_by_url[candidate]
         return None
 
     def rows_of(self, collections: Iterable[str] | None) -> NDArray[np.bool_] | None:
@@ -127,8 +135,8 @@ class Index:
             return None
         mask = np.zeros(len(self), dtype=np.bool_)
         for name in collections:
-            rows = self.collections.get(name, range(0))
-            mask[rows.start : rows.stop] = True
+            if name in self.collections:
+                mask[self.collections[name]] = True
         return mask
 
 
@@ -161,42 +169,41 @@ class Connections:
             return copy_in_memory(self._spare)
 
 
-def _check_numbering(connection: apsw.Connection, pages: Sequence[Any], page_ids: NDArray[np.int32]) -> None:
-    """Raises BundleError unless pages, chunks and keywords count from 1, as rows are looked up by number."""
-    n = len(page_ids)
-    sql = """
-        SELECT count(*), min(id), max(id) FROM chunk UNION ALL
-        SELECT count(*), min(id), max(id) FROM chunk_fts_docsize
-    """
-    chunks, keywords = _rows(connection, sql)
-    if n and chunks != (n, 1, n):
-        raise BundleError(f"chunks are not numbered from 1 to {n}")
-    if chunks != keywords:
-        raise BundleError(f"the keyword index is out of step: it has {keywords[0]} of {n} chunks")
-    numbers = range(1, len(pages) + 1)
-    if [row[0] for row in pages] != [*numbers] or not all(row[1] in numbers for row in pages):
-        raise BundleError(f"pages are not numbered from 1 to {len(pages)}")
-    if not np.array_equal(np.unique(page_ids), numbers) or (np.diff(page_ids) < 0).any():
+def _numbers(ids: Any, known: Ids, what: str) -> NDArray[np.int32]:
+    """(len(ids),) the number from 1 of each id among the ascending known ones. Raises BundleError."""
+    if not np.isin(ids, known).all():
+        raise BundleError(f"{what} that are not there")
+    numbers: NDArray[np.int32] = (np.searchsorted(known, ids) + 1).astype(np.int32)
+    return numbers
+
+
+def _check_order(page_numbers: NDArray[np.int32], n_pages: int) -> None:
+    """Raises BundleError unless every page has chunks, and they stand together in the pages' order."""
+    numbers = range(1, n_pages + 1)
+    if not np.array_equal(np.unique(page_numbers), numbers) or (np.diff(page_numbers) < 0).any():
         raise BundleError("chunks are not numbered by page")
 
 
-def _collection_rows(collection_of_page: Sequence[str], page_ids: NDArray[np.int32]) -> dict[str, range]:
-    """The rows of each collection. They are one range because chunks are numbered by collection."""
-    rows: dict[str, range] = {}
-    for row, page_id in enumerate(page_ids.tolist()):
-        name = collection_of_page[page_id - 1]
-        start = rows[name].start if name in rows else row
-        if name in rows and rows[name].stop != row:
-            raise BundleError(f"the chunks of collection {name} are not numbered in a row")
-        rows[name] = range(start, row + 1)
-    return rows
+def _check_keywords(connection: apsw.Connection, n_chunks: int) -> None:
+    """Raises BundleError unless the keyword index is of just these chunks."""
+    sql = "SELECT count(*), count(chunk.id) FROM chunk_fts_docsize LEFT JOIN chunk USING (id)"
+    if _rows(connection, sql) != [(n_chunks, n_chunks)]:
+        raise BundleError(f"the keyword index is out of step with the {n_chunks} chunks")
 
 
-def _page_vectors(vectors: Vector, page_ids: NDArray[np.int32]) -> Vector:
+def _collection_rows(
+    collection_of_page: Sequence[str], page_numbers: NDArray[np.int32]
+) -> dict[str, NDArray[np.intp]]:
+    """The rows of each collection."""
+    names = np.array(collection_of_page, dtype=object)
+    return {name: np.flatnonzero((names == name)[page_numbers - 1]) for name in sorted(set(names))}
+
+
+def _page_vectors(vectors: Vector, page_numbers: NDArray[np.int32]) -> Vector:
     """(pages, dim) the mean of each page's vectors, of unit length. A page's chunks stand in a row."""
     if not len(vectors):
         return vectors
-    sums = np.add.reduceat(vectors, np.flatnonzero(np.diff(page_ids, prepend=0)))
+    sums = np.add.reduceat(vectors, np.flatnonzero(np.diff(page_numbers, prepend=0)))
     norms = np.linalg.norm(sums, axis=1, keepdims=True)
     return np.asarray(sums / np.maximum(norms, np.finfo(np.float32).tiny), np.float32)
 
@@ -205,20 +212,25 @@ def _rows(connection: apsw.Connection, sql: str, *values: str) -> list[Any]:
     return connection.execute(sql, values).fetchall()
 
 
-def _read_vectors(connection: apsw.Connection) -> Vector:
-    """(n, dim) float32, by chunk id, copied out of vec0's own tables block by block.
+def _read_vectors(connection: apsw.Connection, chunk_ids: Ids) -> Vector:
+    """(n, dim) float32, the vectors of the chunks, copied out of vec0's own tables block by block.
 
     vec0 returns 100,000 vectors row by row in 0.5 s, its blocks in 0.1 s. A block has its row ids beside it,
-    which must be the chunk ids in a row; unused places at the end of the last block are left out.
+    and a bit for each place that is in use: new vectors go where there is room, in no order.
     """
-    sizes = _rows(connection, "SELECT chunk_id, size, rowids FROM chunk_vec_chunks ORDER BY chunk_id")
-    ((n,),) = _rows(connection, "SELECT count(*) FROM chunk")
-    row_ids = np.concatenate([np.frombuffer(ids, "<i8") for _, _, ids in sizes] or [np.zeros(0, "<i8")])
-    if not np.array_equal(row_ids[:n], np.arange(1, n + 1)) or row_ids[n:].any():
-        raise BundleError(f"the vectors are not those of chunks 1 to {n}")
-    blocks = []
-    for block_id, size, _ in sizes:
+    sql = "SELECT chunk_id, size, validity, rowids FROM chunk_vec_chunks ORDER BY chunk_id"
+    blocks = [
+        (block_id, size, np.unpackbits(np.frombuffer(bits, np.uint8), count=size, bitorder="little"), ids)
+        for block_id, size, bits, ids in _rows(connection, sql)
+    ]
+    ids_of = {block_id: np.frombuffer(ids, "<i8")[used == 1] for block_id, _, used, ids in blocks}
+    if not np.array_equal(np.sort(np.concatenate([*ids_of.values(), chunk_ids[:0]])), chunk_ids):
+        raise BundleError(f"the vectors are not those of the {len(chunk_ids)} chunks")
+    vectors = np.zeros((len(chunk_ids), 0), np.float32)
+    for block_id, size, used, _ in blocks:
         with connection.blob_open("main", "chunk_vec_vector_chunks00", "vectors", block_id, False) as blob:
-            block = np.frombuffer(blob.read(), "<f4")
-            blocks.append(block.reshape(size, -1))
-    return np.ascontiguousarray(np.concatenate(blocks)[:n]) if blocks else np.zeros((0, 0), np.float32)
+            block = np.frombuffer(blob.read(), "<f4").reshape(size, -1)
+        if not vectors.size:
+            vectors = np.zeros((len(chunk_ids), block.shape[1]), np.float32)
+        vectors[np.searchsorted(chunk_ids, ids_of[block_id])] = block[used == 1]
+    return vectors

@@ -103,14 +103,14 @@ def search(
         verdict = gate.judge(_evidence(index, query, legs, hybrid), query.vector)
         if not verdict.accepted:
             return SearchResult(question, (), verdict, query.vector)
-    page_id = index.page_id(page) if page and mode == "hybrid" else None
-    if page_id is not None:
-        scores[index.page_ids == page_id] += CURRENT_PAGE_BONUS
+    page_number = index.page_number(page) if page and mode == "hybrid" else None
+    if page_number is not None:
+        scores[index.page_numbers == page_number] += CURRENT_PAGE_BONUS
     if all_chunks:
         found = {row: float(scores[row]) for row in best_rows(scores, top_k).tolist()}
     else:
         # A text keeps the score that ranked it, whichever of its pages is shown.
-        best = _best_by_page(scores, index.canonical_ids, top_k)
+        best = _best_by_page(scores, index.canonical_numbers, top_k)
         found = {_canonical(row, index, scores): float(scores[row]) for row in best}
     if gate is not None:
         kept = [row for row in found if gate.keeps(float(legs.cosine[row]), float(legs.bm25[row]))]
@@ -153,7 +153,7 @@ def _understand(index: Index, encoder: QueryEncoder, question: str) -> _Query:
 def _legs(index: Index, query: _Query, asked: NDArray[np.bool_] | None) -> Legs:
     """Both legs. A chunk that is not asked is ruled out here, so that no later step can bring it back."""
     cosine, pages = index.vectors @ query.vector, index.page_vectors @ query.vector
-    meaning = (1 - PAGE_SHARE) * z_scores(cosine) + PAGE_SHARE * z_scores(pages)[index.page_ids - 1]
+    meaning = (1 - PAGE_SHARE) * z_scores(cosine) + PAGE_SHARE * z_scores(pages)[index.page_numbers - 1]
     meaning -= index.short_text_costs
     bm25 = sum_bm25(query.postings, len(index))
     pairs = sum_bm25([index.postings[pair] for pair in _pairs(query)], len(index))
@@ -174,14 +174,14 @@ def _pairs(query: _Query) -> tuple[str, ...]:
     )
 
 
-def _best_by_page(scores: Floats, canonical_ids: NDArray[np.int32], count: int) -> list[int]:
+def _best_by_page(scores: Floats, canonical_numbers: NDArray[np.int32], count: int) -> list[int]:
     """The best row of each of the `count` best pages, best first. Pages with one text count as one page."""
     n_looked_at = 8 * count
     while True:
         best: dict[int, int] = {}
         rows = best_rows(scores, n_looked_at)
         for row in rows.tolist():
-            best.setdefault(int(canonical_ids[row]), row)
+            best.setdefault(int(canonical_numbers[row]), row)
         if len(best) >= count or len(rows) < n_looked_at:
             return list(best.values())[:count]
         n_looked_at *= 4
@@ -189,10 +189,10 @@ def _best_by_page(scores: Floats, canonical_ids: NDArray[np.int32], count: int) 
 
 def _canonical(row: int, index: Index, scores: Floats) -> int:
     """The row of the same text on the canonical page, unless that page is not asked."""
-    page_id, canonical_id = index.page_ids[row], index.canonical_ids[row]
-    if page_id == canonical_id:
+    page, canonical = index.page_numbers[row], index.canonical_numbers[row]
+    if page == canonical:
         return row
-    first, canonical_first = np.searchsorted(index.page_ids, [page_id, canonical_id])
+    first, canonical_first = np.searchsorted(index.page_numbers, [page, canonical])
     twin = int(row - first + canonical_first)
     return twin if scores[twin] > -np.inf else row
 
@@ -206,14 +206,14 @@ def _evidence(index: Index, query: _Query, legs: Legs, hybrid: Floats) -> Eviden
     covered[legs.cosine == -np.inf] = 0
     all_idf = max(sum(idfs), float(np.finfo(np.float32).tiny))
     spokesman = int((legs.cosine + COVERAGE_WEIGHT / all_idf * covered).argmax())
-    first_page = index.page_ids[int(hybrid.argmax())]
+    first_page = index.page_numbers[int(hybrid.argmax())]
     return Evidence(
         cosine=float(legs.cosine[spokesman]),
         coverage=float(covered[spokesman]) / all_idf,
         covered_idf=float(covered[spokesman]),
         best_coverage=float(covered.max()) / all_idf,
         page_cosine=float(index.page_vectors[first_page - 1] @ query.vector),
-        legs_agree=bool(index.page_ids[legs.cosine.argmax()] == index.page_ids[legs.bm25.argmax()]),
+        legs_agree=bool(index.page_numbers[legs.cosine.argmax()] == index.page_numbers[legs.bm25.argmax()]),
         points_at_site=points_at_site(query.text),
         asks_a_service=asks_a_service(query.text),
         best_cosine=float(legs.cosine.max()),
