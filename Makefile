@@ -20,7 +20,7 @@ demo: .venv/.build ## Set up, build the bundle of sites/, answer one question fr
 		"      .venv/bin/doit list                        every task of the build"
 
 test: .venv/.dev ## Set up, pass the tests
-	@.venv/bin/pytest
+	@.venv/bin/pytest -n auto --dist loadfile
 
 check: .venv/.dev ## Lint and type-check
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy
