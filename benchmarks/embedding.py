@@ -21,7 +21,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from onnxruntime.quantization import QuantType, quantize_dynamic
 
 from handler.bundle.encoder import Encoder
 from pipeline.embed import embed_chunks
@@ -143,6 +142,9 @@ def prepare_published() -> None:
         (PUBLISHED / name).write_text(json.dumps(table), encoding="utf-8")
     quantised = PUBLISHED / "onnx" / "model_quantized.onnx"
     if not quantised.exists():
+        # Not before the encoder, which loads ONNX Runtime in such a way that it reports to nobody.
+        from onnxruntime.quantization import QuantType, quantize_dynamic
+
         # The settings of the conversion script of Transformers.js, whose files its users run.
         quantize_dynamic(
             files.weights, quantised, per_channel=True, reduce_range=True, weight_type=QuantType.QInt8

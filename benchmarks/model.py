@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import onnxruntime as ort
 
 from handler.bundle.encoder import Encoder, Vector
 from handler.bundle.layout import MODEL
+from handler.bundle.onnx import ort
 from pipeline.bert import read_weights
 from pipeline.embed import embed_chunks
 from pipeline.fetch import default_cache, fetch_model

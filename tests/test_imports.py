@@ -50,6 +50,13 @@ def test_the_pipeline_uses_nothing_of_the_handler_but_the_bundle() -> None:
     assert wrong == []
 
 
+def test_onnx_runtime_is_loaded_where_it_is_told_to_keep_to_itself() -> None:
+    folders = ("handler", "pipeline", "plugins", "benchmarks", "tests")
+    files = {path for folder in folders for path in (ROOT / folder).rglob("*.py")}
+    loading = {path for path in files for name in imported_modules(path) if name.startswith("onnxruntime")}
+    assert loading == {ROOT / "handler" / "bundle" / "onnx.py", ROOT / "benchmarks" / "embedding.py"}
+
+
 def test_the_task_graph_loads_nothing_slow() -> None:
     """A build with nothing to do has a second; numpy and onnxruntime alone take half of it."""
     slow = "{'numpy', 'onnxruntime', 'apsw', 'yaml', 'lxml'}"

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
-import onnxruntime as ort
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from handler.bundle.layout import MODEL, TOKENIZER
+from handler.bundle.onnx import ort
 from handler.bundle.typed import typed
 from handler.bundle.types import BundleError
 

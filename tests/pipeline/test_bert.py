@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 from safetensors.numpy import save_file
 
+from handler.bundle.onnx import ort
 from pipeline.bert import Bert, Weights, build_graph, quantise, read_weights
 
 CLS = Bert(n_layers=2, n_heads=3, dim=12, n_positions=40, pooling="cls")

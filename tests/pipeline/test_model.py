@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from handler.bundle.encoder import Encoder
+from handler.bundle.onnx import ort
 from pipeline.bert import read_weights
 from pipeline.fetch import PinnedFile, default_cache, fetch_model
 from pipeline.model import EmbeddingModel, build_model, load_models, read_spec, write_model
