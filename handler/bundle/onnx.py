@@ -1,7 +1,8 @@
 """ONNX Runtime, told to keep to itself: whoever needs it has it from here.
 
 Otherwise its wheels (1.32; see Privacy.md in them) write an identifier of the machine and a database into
-the home folder when they are loaded, and report to their makers. The variable is read once, at the import.
+the home folder when they are loaded, and report to their makers. The variable is read once, at the import;
+disable_telemetry_events() comes too late for the database.
 """
 
 from __future__ import annotations
