@@ -29,7 +29,7 @@ from handler.bundle.bundle import Bundle
 from handler.current import Current, Serving
 from handler.events import Citation, Text
 from handler.generate.persona import read_persona
-from handler.generate.types import Finished, Prompt
+from handler.generate.types import Finished, Generator, Prompt
 from handler.settings import read_serve_settings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 @contextmanager
-def serve(bundle: Path, generator: Paced) -> Iterator[str]:
+def serve(bundle: Path, generator: Generator) -> Iterator[str]:
     """The address of a server of the bundle, in a thread of its own."""
     current = Current(Serving(Bundle.open(bundle), generator))
     settings = read_serve_settings({"ASK_RATE_LIMIT_PER_MIN": "0"})

@@ -1,0 +1,104 @@
+"""What a web server in front of the handler does to the pace of an answer.
+
+    python -m benchmarks.proxies [--bundle build/current] [--pieces 150] [--pause-ms 30] [--runs 3]
+
+The server streams an answer in pieces at a fixed pace, and each piece says when it was written. A plain HTTP
+client reads it directly, and through Apache and nginx with the snippets of infra/. Printed are, for each way,
+how long a piece was under way, and by how much the gaps between pieces changed on it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import tempfile
+import time
+from collections.abc import AsyncGenerator
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.streaming import QUESTION, ROOT, serve
+from handler.events import Citation, Text
+from handler.generate.types import Finished, Prompt
+from tests.fakes.web_server import PROGRAMS, web_server
+
+
+class Stamped:
+    """A generator that pauses, writes what time it is, and so on."""
+
+    name = "extractive"
+    model: str | None = None
+
+    def __init__(self, n_pieces: int, pause_s: float) -> None:
+        self._n_pieces = n_pieces
+        self._pause_s = pause_s
+
+    async def generate(self, prompt: Prompt) -> AsyncGenerator[Text | Citation | Finished, None]:  # noqa: ARG002
+        """The times, whatever was asked."""
+        for _ in range(self._n_pieces):
+            await asyncio.sleep(self._pause_s)
+            yield Text(f"{time.perf_counter_ns()} ")
+        yield Finished("end")
+
+
+def main() -> None:
+    """Prints one line for each way."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--bundle", type=Path, default=ROOT / "build" / "current", help="what is served")
+    parser.add_argument("--pieces", type=int, default=150, help="how many pieces an answer has")
+    parser.add_argument("--pause-ms", type=float, default=30, help="the pause before each")
+    parser.add_argument("--runs", type=int, default=3, help="how many answers are read each way")
+    arguments = parser.parse_args()
+    with ExitStack() as stack:
+        url = stack.enter_context(
+            serve(arguments.bundle, Stamped(arguments.pieces, arguments.pause_ms / 1000))
+        )
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        ways = {"directly": f"{url}/api/ask"}
+        for name, program in PROGRAMS.items():
+            if program:
+                front = stack.enter_context(web_server(name, folder / name, url))
+                ways[f"through {name}"] = f"{front}/ask/api/ask"
+            else:
+                print(f"{name} is not installed")
+        answers: dict[str, list[NDArray[np.float64]]] = {way: [] for way in ways}
+        for _ in range(arguments.runs):  # in turn, so that all ways have the same machine
+            for way, address in ways.items():
+                answers[way].append(times_ms(address))
+    for way, times in answers.items():
+        delays = np.concatenate([came - written for written, came in times])
+        changes = np.concatenate([np.abs(np.diff(came) - np.diff(written)) for written, came in times])
+        print(
+            f"{way:16} {len(delays)} pieces: under way {spread(delays)}; gaps changed by {spread(changes)}",
+            flush=True,
+        )
+
+
+def times_ms(address: str) -> NDArray[np.float64]:
+    """(2, n) when each piece was written, and when it was there, in milliseconds of one clock."""
+    times = []
+    with httpx.stream("POST", address, json={"question": QUESTION}, timeout=60) as response:
+        lines = response.iter_lines()
+        for line in lines:
+            if line == "event: text":
+                data = next(lines)
+                now = time.perf_counter_ns()
+                written = int(json.loads(data.removeprefix("data: "))["text"])
+                times.append((written / 1e6, now / 1e6))
+    return np.array(times).T
+
+
+def spread(values: NDArray[np.float64]) -> str:
+    """The median and the 95th percentile."""
+    return f"median {np.median(values):.2f} ms (p95 {np.percentile(values, 95):.2f})"
+
+
+if __name__ == "__main__":
+    main()
