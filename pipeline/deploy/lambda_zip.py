@@ -1,23 +1,25 @@
 """The zip of a function of AWS Lambda: a package, and the wheels that it runs with, compiled.
 
-It is made for another machine than this one, from wheels alone, and equal inputs give equal bytes.
+It is made for another machine than this one, and equal inputs give equal bytes.
 """
 
 from __future__ import annotations
 
-import fnmatch
 import hashlib
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from handler.bundle.sums import file_sha256
+from pipeline.deploy import lambda_wheels
+from pipeline.deploy.lambda_wheels import drop_unused, file_names, install_step, network_options
 from pipeline.deploy.step import DeployError, Step, run
 from pipeline.package import REQUIREMENTS, package_version
 from pipeline.settings import ROOT
@@ -25,35 +27,10 @@ from pipeline.settings import ROOT
 WRAPPER = ROOT / "infra" / "lambda" / "stream.sh"
 # The runtime that the template names. Its bytecode is its own: an interpreter of this version is needed.
 PYTHON = "3.13"
-# What uv calls the platforms. Lambda's runtimes from Python 3.12 on have glibc 2.34.
-PLATFORMS: Mapping[str, str] = {"arm64": "aarch64-manylinux_2_28", "x86_64": "x86_64-manylinux_2_28"}
 # Where Lambda unpacks it, which tracebacks name.
 TASK_ROOT = "/var/task"
 # Lambda's limit, of what is unpacked.
 MAX_BYTES = 250 * 1024 * 1024
-
-# What no answer ever loads; the first column of each group says what it would be for. What is in the zip
-# after that is measured, and answers, in tests/pipeline/deploy/test_lambda_zip.py. The ELF files are left
-# as they are: `strip` breaks numpy's OpenBLAS.
-DROPPED = (
-    # Programs, C and type checkers
-    *("bin/*", "*.pyi", "*.pxd", "*.h", "*.a", "*.lib", "*/py.typed"),
-    # The installer; what a wheel was made of. Licences and metadata stay.
-    *("*.dist-info/RECORD", "*.dist-info/INSTALLER", "*.dist-info/REQUESTED", "*.dist-info/sboms/*", ".lock"),
-    # The libraries' own tests
-    *("*/tests/*", "numpy/f2py/*"),
-    # Training and conversion of models; the library for C, which the module for Python contains once more
-    *("onnxruntime/transformers/*", "onnxruntime/quantization/*", "onnxruntime/tools/*"),
-    *("onnxruntime/capi/libonnxruntime.so*", "onnxruntime/datasets/*"),
-    *("flatbuffers/*", "flatbuffers-*", "google/*", "protobuf-*"),
-    # SQLite's shell and tools
-    "apsw/sqlite_extra_binaries/*",
-    # Downloads of tokenizers from a hub
-    *("huggingface_hub/*", "huggingface_hub-*", "hf_xet/*", "hf_xet-*", "fsspec/*", "fsspec-*"),
-    *("filelock/*", "filelock-*", "tqdm/*", "tqdm-*", "yaml/*", "_yaml/*", "pyyaml-*"),
-    # Powertools' own web framework
-    "aws_lambda_powertools/event_handler/openapi/swagger_ui/*",
-)
 
 # The oldest time that a zip can say.
 _DATE = (1980, 1, 1, 0, 0, 0)
@@ -86,7 +63,7 @@ def build_zip(
     compiler = compiler or find_python(python)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".zip-") as name:
         folder = Path(name)
-        run(install_step(package / REQUIREMENTS, folder, architecture, python))
+        run(install_step(package / REQUIREMENTS, folder, architecture, python, network_options()))
         drop_unused(folder)
         shutil.copytree(package, folder, dirs_exist_ok=True)
         shutil.copy(WRAPPER, folder / WRAPPER.name)
@@ -109,20 +86,9 @@ def zip_version(package: Path, architecture: str) -> str:
         PYTHON,
         file_sha256(WRAPPER),
         file_sha256(Path(__file__)),
+        file_sha256(Path(lambda_wheels.__file__)),
     ]
     return hashlib.sha256("\n".join(made_from).encode()).hexdigest()[:16]
-
-
-def install_step(requirements: Path, folder: Path, architecture: str, python: str) -> Step:
-    """Unpacks the wheels that the requirements name, by their digests."""
-    options = (
-        *("--python-platform", PLATFORMS[architecture], "--python-version", python),
-        *("--only-binary", ":all:", "--require-hashes", "--no-deps", "--link-mode", "copy"),
-    )
-    return Step(
-        "install",
-        (find_uv(), "pip", "install", "--quiet", *options, "--target", str(folder), "-r", str(requirements)),
-    )
 
 
 def compile_step(python: str, folder: Path) -> Step:
@@ -135,20 +101,13 @@ def compile_step(python: str, folder: Path) -> Step:
     return Step("compile", (python, "-I", "-m", "compileall", "-q", *options, str(folder)))
 
 
-def find_uv() -> str:
-    """The program that installs for other machines. Raises DeployError when there is none."""
-    # `make` puts one there when the machine has none of its own.
-    found = shutil.which("uv") or shutil.which("uv", path=str(ROOT / ".tools" / "bin"))
-    if found is None:
-        raise DeployError("there is no program uv; install it, or run `make .tools/bin/uv`")
-    return found
-
-
 def find_python(version: str) -> str:
     """An interpreter of a version such as "3.13". Raises DeployError when there is none."""
     if version == f"{sys.version_info.major}.{sys.version_info.minor}":
         return sys.executable
-    found = shutil.which(f"python{version}")
+    # A version manager puts a stand-in first that only says that this version is not chosen.
+    on_path = (shutil.which(f"python{version}", path=folder) for folder in os.get_exec_path())
+    found = next((python for python in on_path if python and _runs(python)), None)
     if found is None:
         raise DeployError(
             f"there is no python{version} to make bytecode for Lambda with, without which it starts half as "
@@ -157,25 +116,14 @@ def find_python(version: str) -> str:
     return found
 
 
-def drop_unused(folder: Path) -> None:
-    """Deletes the files of DROPPED, and the folders that nothing is left in."""
-    for name in list(_files(folder)):
-        if is_dropped(name):
-            (folder / name).unlink()
-    for path in sorted((path for path in folder.rglob("*") if path.is_dir()), reverse=True):
-        if not any(path.iterdir()):
-            path.rmdir()
-
-
-def is_dropped(name: str) -> bool:
-    """Whether a file of the wheels, by its name from the top, is one that no answer loads."""
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in DROPPED)
+def _runs(python: str) -> bool:
+    return subprocess.run([python, "-V"], capture_output=True, check=False).returncode == 0
 
 
 def write_zip(folder: Path, out: Path) -> None:
     """A zip of the files of a folder, the same whenever and by whomever it is made."""
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
-        for name in _files(folder):
+        for name in file_names(folder):
             path = folder / name
             info = zipfile.ZipInfo(name, _DATE)
             info.create_system = 3  # Unix, on every machine: it is what gives the modes a meaning
@@ -191,8 +139,3 @@ def contents(path: Path) -> Contents:
         for info in archive.infolist():
             parts[info.filename.partition("/")[0]] += info.file_size
     return Contents(path.stat().st_size, parts.total(), parts)
-
-
-def _files(folder: Path) -> Iterator[str]:
-    """The names of all files below a folder, in a fixed order."""
-    yield from sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pipeline.deploy.lambda_zip import PLATFORMS
+from pipeline.deploy.lambda_wheels import PLATFORMS
 from pipeline.settings import command
 from pipeline.site import SiteError
 

@@ -3,10 +3,8 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -26,20 +24,13 @@ from tests.fakes.runtime_api import (
     function_url_event,
     runtime_api,
 )
+from tests.fakes.secrets_manager import SECRET, secret_environ, secrets_manager
 from tests.fakes.server_process import environment
 
 MakeBundle = Callable[..., Path]
 
 ASK = function_url_event(body={"question": "When do tomatoes want sun?"})
 HEALTH = function_url_event("GET", "/healthz")
-
-SECRET = {
-    "ANTHROPIC_API_KEY_ARN": "arn:aws:secretsmanager:eu-central-1:123456789012:secret:key",
-    "AWS_ACCESS_KEY_ID": "x",
-    "AWS_SECRET_ACCESS_KEY": "x",
-    "AWS_MAX_ATTEMPTS": "1",
-    "PYTHONWARNINGS": "default",  # boto3 has some of its own; it is the runtime's, and does not ship
-}
 
 
 @pytest.fixture
@@ -54,30 +45,10 @@ def claude() -> Iterator[AnthropicApi]:
         yield claude
 
 
-class SecretsManager(BaseHTTPRequestHandler):
-    """AWS Secrets Manager with one secret in it."""
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        assert body == {"SecretId": SECRET["ANTHROPIC_API_KEY_ARN"]}
-        content = json.dumps({"SecretString": "sk-secret\n"}).encode()
-        self.send_response(200)
-        self.send_header("content-length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_args: object) -> None:
-        """Nobody reads it."""
-
-
 @pytest.fixture
-def secrets() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), SecretsManager) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
+def secret() -> Iterator[dict[str, str]]:
+    with secrets_manager() as environ:
+        yield environ
 
 
 def function_environ(
@@ -224,23 +195,19 @@ def test_a_snapshot_is_taken_before_the_key_is_read(
 
 
 def test_the_key_comes_from_the_secret_and_into_no_log(
-    api: RuntimeApi, claude: AnthropicApi, secrets: str, sample_bundle: Path
+    api: RuntimeApi, claude: AnthropicApi, secret: dict[str, str], sample_bundle: Path
 ) -> None:
-    environ = {**SECRET, "AWS_ENDPOINT_URL_SECRETS_MANAGER": secrets, "ANTHROPIC_BASE_URL": claude.url}
+    environ = {**secret, "ANTHROPIC_BASE_URL": claude.url}
     with function(api, sample_bundle, environ) as process:
         assert events_of(api.invoke(ASK))[-1][1]["generator"] == "claude"
         process.kill()
         out, err = process.communicate(timeout=PATIENCE_S)
-    assert claude.requests[0].headers["authorization"] == "Bearer sk-secret"
-    assert "sk-secret" not in out + err
+    assert claude.requests[0].headers["authorization"] == f"Bearer {SECRET}"
+    assert SECRET not in out + err
 
 
 def test_a_restore_that_fails_is_reported(api: RuntimeApi, sample_bundle: Path) -> None:
-    environ = {
-        **SECRET,
-        "AWS_LAMBDA_INITIALIZATION_TYPE": "snap-start",
-        "AWS_ENDPOINT_URL_SECRETS_MANAGER": "http://127.0.0.1:1",
-    }
+    environ = {**secret_environ("http://127.0.0.1:1"), "AWS_LAMBDA_INITIALIZATION_TYPE": "snap-start"}
     with function(api, sample_bundle, environ) as process:
         post = api.take()
         assert process.wait(PATIENCE_S) == 1
