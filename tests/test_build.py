@@ -359,3 +359,26 @@ def test_clean_removes_everything_that_was_built(tmp_path: Path) -> None:
     workshop.run("clean")
     left = [path for path in workshop.build.rglob("*") if path.is_file() or path.is_symlink()]
     assert [path.name for path in left] == [".doit.db"]
+
+
+@pytest.mark.parametrize(
+    ("target", "command"),
+    [
+        ("rsync", "rsync -rlpt"),
+        ("lambda", "/nowhere/aws cloudformation deploy"),
+        ("container", "/bin/false build --tag ralph:"),
+    ],
+)
+def test_a_dry_run_of_a_deployment_shows_its_commands_and_runs_none(
+    built: Workshop, target: str, command: str
+) -> None:
+    out = built.run(
+        f"deploy:{target}",
+        "--dry-run",
+        RALPH_SSH="/nowhere/ssh",
+        RALPH_AWS="/nowhere/aws",
+        RALPH_LAMBDA_BUCKET="bucket",
+        RALPH_CONTAINER_CLIENT="/bin/false",
+    )
+    assert any(line.strip().startswith(command) for line in out.splitlines()), out
+    assert not (built.build / target).exists()

@@ -11,7 +11,8 @@ from samtranslator.translator.transform import transform
 from samtranslator.yaml_helper import yaml_parse
 
 from pipeline.deploy.lambda_target import TEMPLATE
-from pipeline.deploy.lambda_zip import PLATFORMS, PYTHON, TASK_ROOT, WRAPPER
+from pipeline.deploy.lambda_wheels import PLATFORMS
+from pipeline.deploy.lambda_zip import PYTHON, TASK_ROOT, WRAPPER
 from pipeline.package import BUNDLE
 from pipeline.settings import ROOT
 
