@@ -1,4 +1,4 @@
-"""Opens what lies beneath a folder and nothing outside of it, whatever links there are and whoever moves them.
+"""Opens what lies beneath a folder and nothing outside of it, whatever links there are, whoever moves them.
 
 On Linux the kernel sees to it (openat2(2), since 5.6). Elsewhere every part of the path is opened by itself,
 from the descriptor of the folder before it and never through a symbolic link; links are read, and walked in

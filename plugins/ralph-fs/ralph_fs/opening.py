@@ -1,4 +1,7 @@
-"""Descriptors of files and folders in the allowed folders. After these, no path is used again."""
+"""Descriptors of files and folders in the allowed folders. After these, no path is used again.
+
+While one is open, an error of the system is a refusal that names the client's path.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +46,13 @@ def open_parent(place: Place) -> Iterator[tuple[int, str]]:
     if not place.parts:
         raise RefusedError(f"{shown(place.shown)}: is an allowed folder itself, which stays as it is")
     with _opened(Place(place.root, place.parts[:-1], place.shown), _FOLDER) as fd:
-        with refusing(place.shown):
-            name = spelled_in(fd, place.parts[-1])
-        yield fd, name
+        yield fd, spelled_in(fd, place.parts[-1])
+
+
+def is_folder(place: Place) -> bool:
+    """Whether it is a folder and no file. Raises RefusedError when it is not there."""
+    with _opened(place, os.O_RDONLY) as fd:
+        return stat.S_ISDIR(os.fstat(fd).st_mode)
 
 
 def status_of(folder_fd: int, name: str) -> os.stat_result | None:
@@ -94,10 +101,10 @@ def _opened(place: Place, flags: int) -> Iterator[int]:
             fd = _open(root_fd, place.parts, flags)
         finally:
             os.close(root_fd)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
 
 
 def _open(root_fd: int, parts: Sequence[str], flags: int) -> int:

@@ -35,12 +35,14 @@ class Place:
 class Scope:
     """The allowed folders: `roots` are pairs of parts, as paths may begin, and the real folder.
 
-    `base` are the parts that relative paths continue. `fold` makes spellings of one name equal.
+    `base` are the parts that relative paths continue. `fold` makes spellings of one name equal. `kept` are
+    folders, folded, that no call may move or delete.
     """
 
     roots: tuple[tuple[tuple[str, ...], str], ...]
     base: tuple[str, ...]
     fold: Callable[[str], str]
+    kept: frozenset[tuple[str, ...]]
 
     def place(self, path: str) -> Place:
         """Where a client's path lies. Raises RefusedError when that is outside, or when it is no path.
@@ -56,6 +58,14 @@ class Scope:
                 return Place(root, parts[len(prefix) :], path)
         raise RefusedError(f"{shown(path)}: lies outside of the allowed folders")
 
+    def removable(self, path: str) -> Place:
+        """As `place`, of what may be moved and deleted: no allowed folder, and nothing that holds one."""
+        place = self.place(path)
+        folded = tuple(map(self.fold, _collapsed(path, () if path.startswith("/") else self.base)))
+        if any(kept[: len(folded)] == folded for kept in self.kept):
+            raise RefusedError(f"{shown(path)}: is an allowed folder or holds one, and stays where it is")
+        return place
+
 
 def read_scope(settings: Settings, platform: str = sys.platform) -> Scope:
     """The scope of the settings. A folder is found by its own spelling and by that of its real path."""
@@ -67,7 +77,10 @@ def read_scope(settings: Settings, platform: str = sys.platform) -> Scope:
     }
     # The widest first: a link from one folder to another inside of it then stays beneath.
     roots = tuple(sorted(pairs, key=lambda pair: len(pair[1])))
-    return Scope(roots, _collapsed(os.path.realpath(settings.root_dir), ()), fold)
+    base = _collapsed(os.path.realpath(settings.root_dir), ())
+    spelled = _collapsed(str(settings.root_dir), ())
+    kept = {prefix for prefix, _ in roots} | {tuple(map(fold, parts)) for parts in (base, spelled)}
+    return Scope(roots, base, fold, frozenset(kept))
 
 
 def _check(path: str) -> None:

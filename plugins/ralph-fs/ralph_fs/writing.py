@@ -1,0 +1,87 @@
+"""Files written as a whole: a reader finds the old one or the new one, never a part."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import secrets
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Lock
+from typing import Literal
+
+from ralph_fs.opening import open_parent, refuse_unless_plain, status_of
+from ralph_fs.refusal import RefusedError, shown
+from ralph_fs.roots import Place
+
+Encoding = Literal["utf8", "base64"]
+
+# Two calls that change files take turns: the second then works on what the first has left.
+changing = Lock()
+
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def write_file(place: Place, content: str, encoding: Encoding) -> str:
+    """Writes a file, new or in place of the one that is there, which keeps its mode; says what it did.
+
+    Raises RefusedError.
+    """
+    data = _bytes(content, encoding)
+    with changing, open_parent(place) as (folder_fd, name):
+        before = status_of(folder_fd, name)
+        if before:
+            refuse_unless_writable(folder_fd, name, before, place.shown)
+        replace(folder_fd, name, data, stat.S_IMODE(before.st_mode) if before else None)
+    return f"{'replaced' if before else 'created'}, {len(data):,} bytes"
+
+
+def refuse_unless_writable(folder_fd: int, name: str, status: os.stat_result, path: str) -> None:
+    """Raises RefusedError unless it is a plain file that may be written to.
+
+    The folder's permission would be enough to put another file in its place; that is not what the owner of a
+    read-only file means.
+    """
+    refuse_unless_plain(status, path)
+    if not status.st_mode & 0o222:
+        raise RefusedError(f"{shown(path)}: is read-only")
+    os.close(os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder_fd))
+
+
+def replace(
+    folder_fd: int, name: str, data: bytes, mode: int | None, check: Callable[[], None] = lambda: None
+) -> None:
+    """Puts a file with `data` where `name` is, at once. A mode of None is that of any new file.
+
+    `check` is called last before that; what it raises leaves everything as it was. Whatever `name` has become
+    meanwhile, a link above all, is replaced and not followed. Extended attributes and access lists of the old
+    file are lost.
+    """
+    temporary = f".ralph-{secrets.token_hex(8)}.tmp"
+    fd = os.open(temporary, _CREATE, 0o600 if mode is not None else 0o666, dir_fd=folder_fd)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+            file.flush()
+            if mode is not None:
+                os.fchmod(fd, mode)
+            os.fsync(fd)
+        check()
+        os.replace(temporary, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary, dir_fd=folder_fd)
+        raise
+
+
+def _bytes(content: str, encoding: Encoding) -> bytes:
+    try:
+        if encoding == "base64":
+            return base64.b64decode(content, validate=True)
+        return content.encode("utf-8")
+    except (binascii.Error, ValueError):
+        raise RefusedError(
+            f"the content is no {'base64' if encoding == 'base64' else 'Unicode text'}"
+        ) from None
