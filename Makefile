@@ -29,7 +29,7 @@ lock: $(UV) ## Pin the newest versions that pyproject.toml allows
 	@$(COMPILE) --upgrade --extra build --extra mcp --extra dev pyproject.toml -o requirements/dev.txt
 	@$(COMPILE) --extra build -c requirements/dev.txt pyproject.toml -o requirements/build.txt
 	@$(COMPILE) -c requirements/dev.txt pyproject.toml -o requirements/serve.txt
-	@$(COMPILE) --extra mcp -c requirements/dev.txt pyproject.toml -o requirements/mcp.txt
+	@$(COMPILE) -c requirements/dev.txt plugins/ralph-fs/pyproject.toml -o plugins/ralph-fs/requirements.txt
 
 COMPILE = $(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock"
 

@@ -5,12 +5,16 @@ export:SITE -> chunk:SITE -> embed -> index -> calibrate -> measure -> seal -> b
      '-> gather -----'---------'----------------------------------------'
 
 build/current -> package -> deploy:rsync, deploy:lambda, deploy:container
+
+plugins -> build/plugins
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
+import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
@@ -25,7 +29,7 @@ from pipeline.console import BuildReporter, disk_refusal, end_without_reader, sa
 from pipeline.graph import code_files, holds_on, load_graph, source_files
 from pipeline.layout import Layout
 from pipeline.package import program_files
-from pipeline.settings import read_deploy_settings, read_settings
+from pipeline.settings import ROOT, read_deploy_settings, read_settings
 from pipeline.site import SiteError
 
 try:
@@ -59,7 +63,7 @@ MODEL = [BUILD.model_spec, BUILD.model, BUILD.tokenizer]
 # A stage depends on its code too: after an update, the next build does again what may come out differently.
 CODE = sorted(
     {*code_files("pipeline", "handler/bundle", "requirements/build.txt")}
-    - {*code_files("pipeline/deploy", "pipeline/package.py")}
+    - {*code_files("pipeline/deploy", "pipeline/package.py", "pipeline/plugins")}
 )
 DESTINATIONS = {
     "rsync": f"{DEPLOY.host}:{DEPLOY.path}",
@@ -105,6 +109,29 @@ def deployment(verb: str, target: str) -> Callable[[bool], TaskFailed | None]:
         return None
 
     return action
+
+
+def marketplace() -> TaskFailed | None:
+    """Makes build/plugins, as a doit action."""
+    from pipeline.plugins.build import PluginError, build_plugins
+
+    try:
+        build_plugins(ROOT, BUILD.plugins, shutil.which("claude"))
+    except (PluginError, OSError) as error:
+        return TaskFailed(str(error))
+    print(f"{BUILD.plugins}: install from it with `claude plugin marketplace add {BUILD.plugins}`")
+    return None
+
+
+def session_costs() -> TaskFailed | None:
+    """Prints what plugins and the server cost a session, as a doit action."""
+    from pipeline.plugins.cost import report
+
+    try:
+        print(report(ROOT))
+    except subprocess.CalledProcessError as error:
+        return TaskFailed(f"the server did not answer ({error}); `make test` sets up what it needs")
+    return None
 
 
 def task_export() -> Iterator[dict[str, Any]]:
@@ -273,6 +300,16 @@ def task_verify() -> dict[str, Any]:
 def task_build() -> dict[str, Any]:
     """Build the bundle of all sites into build/current (the default task)"""
     return {"actions": None, "task_dep": ["seal"]}
+
+
+def task_plugins() -> dict[str, Any]:
+    """Make the plugins' wheels, check the marketplace, put it into build/plugins to install from"""
+    return {"actions": [marketplace], "uptodate": [False], "clean": [(shutil.rmtree, [BUILD.plugins, True])]}
+
+
+def task_tokens() -> dict[str, Any]:
+    """Print what each plugin and the MCP server cost a session before they are used"""
+    return {"actions": [session_costs], "uptodate": [False]}
 
 
 def task_package() -> dict[str, Any]:

@@ -91,6 +91,11 @@ class Layout:
         return self.current / SUMS
 
     @property
+    def plugins(self) -> Path:
+        """The marketplace of the plugins, to install them from."""
+        return self.root / "plugins"
+
+    @property
     def package(self) -> Path:
         """What ships to a host."""
         return self.root / "package"

@@ -1,0 +1,102 @@
+"""What each channel costs a session before anything of it is used, in tokens."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline.plugins.build import plugin_folders
+from pipeline.plugins.checks import front_matter
+
+# A safe bound for English and JSON; the true number depends on the model.
+BYTES_PER_TOKEN = 3.5
+# Compact JSON of their tools, counted the same way.
+OTHERS = (
+    ("server @modelcontextprotocol/server-filesystem", 1_700),
+    ("server codebase-memory-mcp", 5_000),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What is loaded into every session that has it, and what only when it is used."""
+
+    what: str
+    always_tokens: int
+    used_tokens: int = 0
+
+
+def costs(root: Path) -> Iterator[Cost]:
+    """The costs of every plugin of a marketplace and of its server's tools, as they are in the tree."""
+    for folder in plugin_folders(root):
+        texts = [*folder.glob("skills/*/SKILL.md"), *folder.glob("commands/*.md")]
+        if texts:
+            listed = sum(tokens(_listing(path)) for path in texts)
+            yield Cost(f"plugin {folder.name}", listed, sum(tokens(_text(path)) for path in texts))
+        package = folder.name.replace("-", "_")
+        if (folder / package).is_dir():
+            tools = list_tools([sys.executable, "-m", package], folder)
+            yield Cost(f"server {folder.name}, {len(tools)} tools", tokens(compact(tools)))
+
+
+def report(root: Path) -> str:
+    """The costs as a table, with those of others below."""
+    rows = [*costs(root), *(Cost(f"{what} (for comparison)", number) for what, number in OTHERS)]
+    lines = [f"{'tokens of a session':<68} {'always':>7} {'if used':>8}"]
+    lines += [f"{row.what:<68} {row.always_tokens:>7,} {row.used_tokens or '':>8}" for row in rows]
+    return "\n".join(lines)
+
+
+def tokens(text: str) -> int:
+    """How many tokens a text has at most, about."""
+    return round(len(text.encode()) / BYTES_PER_TOKEN)
+
+
+def compact(tools: list[Any]) -> str:
+    """The tools as JSON without spaces, which is how a client passes them on."""
+    return json.dumps(tools, separators=(",", ":"), ensure_ascii=False)
+
+
+def list_tools(command: list[str], folder: Path) -> list[Any]:
+    """What a server on standard input and output answers to tools/list.
+
+    Modules of `folder` can be imported by it. Raises CalledProcessError when it does not start.
+    """
+    start = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "ralph", "version": "1"},
+    }
+    messages: list[dict[str, Any]] = [
+        {"id": 1, "method": "initialize", "params": start},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/list"},
+    ]
+    done = subprocess.run(
+        command,
+        input="".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in messages),
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(folder.parent.parent)])},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    (tools,) = (answer["result"]["tools"] for answer in answers if answer.get("id") == 2)
+    return list(tools)
+
+
+def _listing(path: Path) -> str:
+    """What a session lists of a skill or a command before it is used."""
+    table = front_matter(path)
+    name = table.get("name", path.stem)
+    return f"{name}: {table.get('description', '')} {table.get('when_to_use', '')}".strip()
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
