@@ -38,7 +38,7 @@ def open_beneath(folder_fd: int, parts: Sequence[str], flags: int) -> int:
 
     Raises OSError: EXDEV where the way leads out, ELOOP where it does not end, else as open(2) does.
     """
-    return _best_open()(folder_fd, parts, flags)
+    return best_open()(folder_fd, parts, flags)
 
 
 def open_by_kernel(folder_fd: int, parts: Sequence[str], flags: int) -> int:
@@ -107,7 +107,7 @@ def _link_target(folder_fd: int, name: str, error: OSError) -> str:
 
 
 @cache
-def _best_open() -> Open:
+def best_open() -> Open:
     """The kernel's call where there is one; some containers forbid it (EPERM)."""
     if not sys.platform.startswith("linux"):
         return open_by_walk

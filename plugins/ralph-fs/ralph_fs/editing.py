@@ -161,6 +161,5 @@ def _lf(text: str) -> str:
 def _cut(answer: str) -> str:
     if len(answer) <= MAX_ANSWER_BYTES:
         return answer
-    return (
-        f"{answer[:MAX_ANSWER_BYTES]}\n[the diff goes on for {len(answer) - MAX_ANSWER_BYTES:,} characters]"
-    )
+    n_more = len(answer) - MAX_ANSWER_BYTES
+    return f"{answer[:MAX_ANSWER_BYTES]}\n[the diff goes on for {n_more:,} characters]"

@@ -1,4 +1,4 @@
-"""Files as an answer holds them: text, whole or some of its lines, or bytes; never more than an answer takes."""
+"""Files as an answer holds them: text, all or some of its lines, or bytes; never more than it takes."""
 
 from __future__ import annotations
 
@@ -90,9 +90,7 @@ def _first_lines(data: bytes, size: int, lines: Lines, max_bytes: int, place: Pl
     first = max(lines.first, 1)
     is_whole = len(data) >= size
     if first > max(len(all_lines), 1):
-        where = (
-            f"has {len(all_lines):,} lines" if is_whole else f"goes on beyond {len(data):,} bytes: use offset"
-        )
+        where = f"has {len(all_lines):,} lines" if is_whole else "is large; read it from an offset"
         raise RefusedError(f"{shown(place.shown)}: {where}")
     wanted = all_lines[first - 1 : lines.last or None]
     kept = _fitting(wanted, max_bytes)
@@ -122,9 +120,8 @@ def _last_lines(data: bytes, n_lines: int, max_bytes: int, place: Place) -> Exce
         return Excerpt(_decoded(b"".join(kept), place), note)
     # Not even the last line fits, or there is none.
     text = data[-max_bytes:].lstrip(bytes(range(0x80, 0xC0)))
-    return Excerpt(
-        _decoded(text, place), "the end of the last line, which is long" if text else "the file is empty"
-    )
+    note = "the end of the last line, which is long" if text else "the file is empty"
+    return Excerpt(_decoded(text, place), note)
 
 
 def _split(data: bytes) -> list[bytes]:

@@ -12,6 +12,9 @@ from ralph_fs.refusal import RefusedError, shown
 from ralph_fs.settings import Settings
 
 _FOLDS_CASE = ("darwin", "win32")
+# Far beyond what people have; it keeps the work of one call in bounds.
+MAX_DEPTH = 128
+_MAX_PATH_BYTES = 4096  # PATH_MAX of Linux
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,8 @@ class Scope:
         folded = tuple(map(self.fold, parts))
         for prefix, root in self.roots:
             if folded[: len(prefix)] == prefix:
+                if len(parts) - len(prefix) > MAX_DEPTH:
+                    raise RefusedError(f"{shown(path)}: lies more than {MAX_DEPTH} folders deep")
                 return Place(root, parts[len(prefix) :], path)
         raise RefusedError(f"{shown(path)}: lies outside of the allowed folders")
 
@@ -95,9 +100,11 @@ def _check(path: str) -> None:
     if path == "~" or path.startswith("~/"):
         raise RefusedError(f"{shown(path)}: ~ stands for nothing here; write the path")
     try:
-        os.fsencode(path)
+        n_bytes = len(os.fsencode(path))
     except UnicodeEncodeError:
         raise RefusedError(f"{shown(path)}: is no Unicode text") from None
+    if n_bytes > _MAX_PATH_BYTES:
+        raise RefusedError(f"{shown(path)}: the path is too long")
 
 
 def _collapsed(path: str, base: tuple[str, ...]) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ def register(server: MCPServer, scope: Scope) -> None:
         to_line: int = 0,
         offset: int = 0,
     ) -> list[str]:
-        """Read a file: all, its first or last lines, a range of lines, or from a byte on. Cut answers say so."""
+        """Read a file: all, its first or last lines, some lines, or from a byte on. Says what is cut."""
         place = scope.place(path)
         _refuse_two_choices(head=head, tail=tail, from_line=from_line or to_line, offset=offset)
         if encoding == "base64":

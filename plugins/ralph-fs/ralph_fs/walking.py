@@ -9,13 +9,25 @@ from typing import Literal
 
 from ralph_fs.opening import open_folder
 from ralph_fs.refusal import RefusedError
-from ralph_fs.roots import Place
+from ralph_fs.roots import MAX_DEPTH, Place
 
 Kind = Literal["file", "folder", "link", "other"]
 MAX_ENTRIES = 100_000
 # Folders that programs fill; what a person looks for is never there, and they hold most of the files.
 FILLED_BY_PROGRAMS = frozenset(
-    ".git .hg .svn .tox .venv .cache .mypy_cache .pytest_cache .ruff_cache __pycache__ node_modules".split()
+    (
+        ".cache",
+        ".git",
+        ".hg",
+        ".mypy_cache",
+        ".pytest_cache",
+        ".ruff_cache",
+        ".svn",
+        ".tox",
+        ".venv",
+        "__pycache__",
+        "node_modules",
+    )
 )
 
 
@@ -37,7 +49,7 @@ class Walk:
     """
 
     place: Place
-    enters: Callable[[Entry], bool] = field(default=lambda entry: True)
+    enters: Callable[[Entry], bool] = lambda _: True
     max_entries: int = MAX_ENTRIES
     skipped: set[str] = field(default_factory=set)
     n_unreadable: int = 0
@@ -60,6 +72,9 @@ class Walk:
                 continue
             if entry.names[-1] in FILLED_BY_PROGRAMS:
                 self.skipped.add(entry.names[-1])
+                continue
+            if len(entry.names) >= MAX_DEPTH:
+                self.n_unreadable += 1
                 continue
             try:
                 todo += entries_of(self.place, entry.names)[::-1]

@@ -82,6 +82,5 @@ def _bytes(content: str, encoding: Encoding) -> bytes:
             return base64.b64decode(content, validate=True)
         return content.encode("utf-8")
     except (binascii.Error, ValueError):
-        raise RefusedError(
-            f"the content is no {'base64' if encoding == 'base64' else 'Unicode text'}"
-        ) from None
+        kind = "base64" if encoding == "base64" else "Unicode text"
+        raise RefusedError(f"the content is no {kind}") from None
