@@ -15,19 +15,30 @@ in the spec, so that a changed spec gives a small diff.
 
 from __future__ import annotations
 
+import argparse
+import base64
 import dataclasses
 import difflib
 import functools
+import hashlib
+import html
+import itertools
 import json
 import math
+import os
 import re
+import shutil
 import struct
+import subprocess
+import sys
+import tempfile
 import unicodedata
+import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeGuard, cast
+from typing import Any, Literal, TypeGuard, cast
 
 # ----------------------------------------------------------------------------------------------------
 # Spec: what is drawn
@@ -494,7 +505,16 @@ SMALLEST_NODE = (120, 60)
 WIDEST_LABEL = {"rectangle": 200, "ellipse": 170, "diamond": 140, "text": 260, "image": 160}
 WIDEST_ARROW_LABEL = 150
 WIDEST_NOTE = 240
+WIDEST_WORD = 320
 IMAGE_SIDE = 80
+
+# What stays on one line: spaces, a word or its part up to a hyphen or slash, a Chinese, Japanese or Korean
+# character with the closing marks after it.
+UNBROKEN = re.compile(
+    r"\s+|[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef][、。，．）」』】！？]*"
+    r"|[^\s/\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef-]*[/-]+"
+    r"|[^\s/\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef-]+"
+)
 
 # Wide enough for what the fonts lack and a machine's own fonts draw: Segoe UI Emoji, the widest in use,
 # takes 1.37 of the font size, Chinese and Japanese characters exactly 1.
@@ -587,14 +607,11 @@ def smallest_height(shape: str, text_height: float) -> float:
 
 
 def wrap(text: str, font: int, size: float, widest: float) -> Text:
-    """The text broken into lines of at most that width: after spaces and hyphens, else inside a word.
-
-    The order in which Excalidraw breaks lines, so that it breaks them alike when a person edits the text.
-    """
+    """The text broken into lines of at most that width: between words, else inside a word."""
     lines: list[str] = []
     for paragraph in text.split("\n"):
         line = ""
-        for piece in re.findall(r"\s+|[^\s-]*-+(?!\s)|[^\s-]+-*", paragraph):
+        for piece in UNBROKEN.findall(paragraph):
             if not line or line_width(line + piece.rstrip(), font, size) <= widest:
                 line += piece
             else:
@@ -620,8 +637,10 @@ def widest_head(line: str, font: int, size: float, widest: float) -> str:
 
 def balanced(text: str, font: int, size: float, widest: float) -> Text:
     """The text in as few lines as that width allows, and the lines as even as that number allows."""
+    longest_word = max(line_width(piece.strip(), font, size) for piece in UNBROKEN.findall(text))
+    widest = max(widest, min(longest_word, WIDEST_WORD))
     best = wrap(text, font, size, widest)
-    low, high = 1, math.ceil(widest)
+    low, high = math.ceil(min(longest_word, widest)), math.ceil(widest)
     while low < high:
         middle = (low + high) // 2
         lines = wrap(text, font, size, middle)
@@ -741,7 +760,7 @@ def proportions(content: bytes) -> Size:
 
 @dataclass(frozen=True)
 class Route:
-    """The way of one arrow: absolute points, the first and last on the boxes of its two nodes.
+    """The way of one arrow: absolute points, the first and last on the outlines of its two nodes.
 
     An elbow's segments are parallel to the axes. The centre of `label` lies on the way (on the middle
     of a straight or curved one), because Excalidraw draws the label of an arrow on the arrow. `kind` is
@@ -763,9 +782,1933 @@ class Placed:
     notes: Mapping[str, Box]
 
 
+# Distances in pixels, between what stands side by side in one layer unless said otherwise.
+NODE_GAP = 40
+GROUP_GAP = 40
+GROUP_PAD = 24  # between a group's border and what is inside
+LINE_GAP = 16  # between two arrows, or an arrow and anything else
+LABEL_GAP = 10
+LAYER_GAP = 64  # between two layers, where a label does not stand between them
+LOOP_DEPTH = 28  # how far an arrow from a node to itself goes out
+
+# What a bend costs in the search for a way, in pixels of a longer way instead.
+BEND_COST = 60
+
+
 def lay_out(spec: Spec, sizes: Sizes, engine: str = "own") -> Placed:
     """Places for everything in the spec; what has a place (`at`) keeps it."""
-    raise NotImplementedError
+    if engine not in ENGINES:
+        raise DiagramError(f"no layout engine {engine!r}; there are {', '.join(ENGINES)}")
+    drawn = ENGINES[engine](spec, sizes)
+    if any(node.at for node in spec.nodes):
+        drawn = keep_given_places(spec, sizes, drawn)
+    drawn = dataclasses.replace(drawn, routes=straightened(spec, sizes, drawn))
+    return dataclasses.replace(drawn, notes=note_places(spec, sizes, drawn))
+
+
+# The own engine follows Sugiyama: turn the arrows of cycles round, give each node a layer, order the
+# layers with few crossings, then choose positions within them. It thinks of layers from left to right,
+# "along", with "across" downwards; a map that goes down is the transposed one.
+
+
+class Item:
+    """What stands in a layer: a node, the label of an arrow, or the place where an arrow passes.
+
+    `length` is its size along, `breadth` across; `before` and `after` are the items that lines lead to
+    in the neighbouring layers.
+    """
+
+    __slots__ = (
+        "across",
+        "after",
+        "before",
+        "breadth",
+        "group",
+        "key",
+        "kind",
+        "layer",
+        "length",
+        "order",
+        "spare",
+    )
+
+    def __init__(self, kind: str, key: str, layer: int, group: str | None, length: int, breadth: int) -> None:
+        self.kind = kind  # node, label, bend, or hold (keeps a group's place in a layer that it spans)
+        self.key = key
+        self.layer = layer
+        self.group = group
+        self.length = length
+        self.breadth = breadth
+        self.before: list[Item] = []
+        self.after: list[Item] = []
+        self.order = 0
+        self.across = 0
+        self.spare = 0  # room after it, across, for its loops and notes
+
+
+@dataclass(frozen=True)
+class Chain:
+    """One arrow as the items that it passes, from the lower layer to the higher one."""
+
+    edge: Edge
+    turned: bool
+    items: Sequence[Item]
+
+
+@dataclass(frozen=True)
+class Nest:
+    """Which group is in which: the parents of each group, nearest first, and the groups by depth."""
+
+    parents: Mapping[str | None, Sequence[str | None]]
+
+    @classmethod
+    def of(cls, groups: Sequence[Group]) -> Nest:
+        above = {group.id: group.group for group in groups}
+        parents: dict[str | None, Sequence[str | None]] = {None: ()}
+        for group in above:
+            chain: list[str | None] = []
+            at: str | None = group
+            while at is not None and len(chain) <= len(above):
+                at = above.get(at)
+                chain.append(at)
+            parents[group] = chain
+        return cls(parents)
+
+    def around(self, group: str | None) -> list[str | None]:
+        """The group and all that it is in, nearest first, ending with None, the whole map."""
+        return [*((group,) if group is not None else ()), *(self.parents[group] or ((None,)))]
+
+    def common(self, first: str | None, second: str | None) -> str | None:
+        """The smallest group that has both."""
+        inside = set(self.around(second))
+        return next(group for group in self.around(first) if group in inside)
+
+
+def layered(spec: Spec, sizes: Sizes) -> Placed:
+    """The own engine: layers from left to right or from top to bottom."""
+    down = spec.direction == "down"
+    if down:
+        sizes = Sizes(
+            nodes={key: (size[1], size[0]) for key, size in sizes.nodes.items()},
+            edge_labels={key: (size[1], size[0]) for key, size in sizes.edge_labels.items()},
+            group_labels=sizes.group_labels,  # these stay: see group_pads
+            notes={key: (size[1], size[0]) for key, size in sizes.notes.items()},
+        )
+    sizes = with_room_for_arrows(spec, sizes)
+    nest = Nest.of(spec.groups)
+    turned = turned_edges(spec)
+    ranks = node_ranks(spec, turned)
+    layers, chains = layers_and_chains(spec, sizes, nest, ranks, turned)
+    order_layers(layers, nest, [group.id for group in spec.groups])
+    ports = port_offsets(spec, chains)
+    boxes_across = place_across(spec, sizes, nest, layers, chains, ports)
+    placed = place_along(spec, sizes, nest, layers, chains, ports, boxes_across)
+    return transposed(placed) if down else placed
+
+
+def transposed(placed: Placed) -> Placed:
+    """The same with x and y exchanged."""
+
+    def turn(box: Box) -> Box:
+        return Box(box.y, box.x, box.height, box.width)
+
+    return Placed(
+        nodes={key: turn(box) for key, box in placed.nodes.items()},
+        groups={key: turn(box) for key, box in placed.groups.items()},
+        routes={
+            key: Route(
+                route.kind, [(y, x) for x, y in route.points], turn(route.label) if route.label else None
+            )
+            for key, route in placed.routes.items()
+        },
+        notes={key: turn(box) for key, box in placed.notes.items()},
+    )
+
+
+def with_room_for_arrows(spec: Spec, sizes: Sizes) -> Sizes:
+    """The sizes, with nodes that many arrows meet made broad enough to keep those apart."""
+    degree: Counter[tuple[str, str]] = Counter()
+    for edge in spec.edges:
+        if edge.source != edge.target:
+            degree[edge.source, "out"] += 1
+            degree[edge.target, "in"] += 1
+    nodes = dict(sizes.nodes)
+    for node in spec.nodes:
+        most = max(degree[node.id, "out"], degree[node.id, "in"])
+        if node.size is None and node.shape in ("rectangle", "ellipse") and most > 2:
+            length, breadth = nodes[node.id]
+            nodes[node.id] = length, max(breadth, min(most * 12 / PORT_SHARE[node.shape], 240))
+    return dataclasses.replace(sizes, nodes=nodes)
+
+
+# --- cycles and layers ---
+
+
+def turned_edges(spec: Spec) -> set[str]:
+    """The ids of the edges that close a cycle, found depth first in the order of the spec."""
+    out: dict[str, list[Edge]] = {node.id: [] for node in spec.nodes}
+    entered = {edge.target for edge in spec.edges if edge.source != edge.target}
+    for edge in spec.edges:
+        if edge.source != edge.target:
+            out[edge.source].append(edge)
+    turned: set[str] = set()
+    state: dict[str, int] = {}  # 1: on the path, 2: done
+    starts = [node.id for node in spec.nodes if node.id not in entered] + [node.id for node in spec.nodes]
+    for start in starts:
+        if start in state:
+            continue
+        state[start] = 1
+        path = [(start, iter(out[start]))]
+        while path:
+            at, rest = path[-1]
+            for edge in rest:
+                if state.get(edge.target) == 1:
+                    turned.add(edge.id)
+                elif edge.target not in state:
+                    state[edge.target] = 1
+                    path.append((edge.target, iter(out[edge.target])))
+                    break
+            else:
+                state[at] = 2
+                path.pop()
+    return turned
+
+
+def node_ranks(spec: Spec, turned: set[str]) -> dict[str, int]:
+    """A rank for each node, from 0: arrows lead to higher ranks, and are short; groups span few ranks."""
+    index: dict[tuple[str, str | None], int] = {("start", None): 0}
+    for group in spec.groups:
+        index["start", group.id] = len(index)
+        index["end", group.id] = len(index)
+    for node in spec.nodes:
+        index["node", node.id] = len(index)
+    arcs: list[Arc] = []
+    linked: set[str] = set()
+    for edge in spec.edges:
+        if edge.source == edge.target:
+            continue
+        linked |= {edge.source, edge.target}
+        ends = index["node", edge.source], index["node", edge.target]
+        arcs.append((*(reversed(ends) if edge.id in turned else ends), 1, 4))
+    for group in spec.groups:
+        start, end = index["start", group.id], index["end", group.id]
+        arcs.append((start, end, 0, 1))
+        arcs.append((index["start", group.group], start, 0, 0))
+        if group.group is not None:
+            arcs.append((end, index["end", group.group], 0, 0))
+    loose: dict[str | None, list[str]] = {}
+    for node in spec.nodes:
+        if node.id not in linked:
+            loose.setdefault(node.group, []).append(node.id)
+    columns = {
+        group: max(1, round((len(ids) * (0.6 if spec.direction == "right" else 1.2)) ** 0.5))
+        for group, ids in loose.items()
+    }
+    for node in spec.nodes:
+        at = index["node", node.id]
+        column = 0
+        if node.id not in linked:
+            column = loose[node.group].index(node.id) % columns[node.group]
+        arcs.append((index["start", node.group], at, column, 0 if node.id in linked else 1))
+        if node.group is not None:
+            arcs.append((at, index["end", node.group], 0, 0))
+    ranks = network_simplex(len(index), arcs)
+    lowest = min((ranks[index["node", node.id]] for node in spec.nodes), default=0)
+    return {node.id: ranks[index["node", node.id]] - lowest for node in spec.nodes}
+
+
+Arc = tuple[int, int, int, int]  # tail, head, least length, weight
+
+
+def network_simplex(count: int, arcs: Sequence[Arc]) -> list[int]:
+    """Integers y, each y[head] - y[tail] at least its length, with the least sum of weight * difference.
+
+    The arcs have no cycle and connect all. Gansner, Koutsofios, North and Vo, "A technique for drawing
+    directed graphs" (1993), sections 2.3 and 2.4.
+    """
+    tails = [arc[0] for arc in arcs]
+    heads = [arc[1] for arc in arcs]
+    lengths = [arc[2] for arc in arcs]
+    weights = [arc[3] for arc in arcs]
+    outgoing: list[list[int]] = [[] for _ in range(count)]
+    incoming: list[list[int]] = [[] for _ in range(count)]
+    for a in range(len(arcs)):
+        outgoing[tails[a]].append(a)
+        incoming[heads[a]].append(a)
+    y = longest_paths(count, tails, heads, lengths, outgoing, incoming)
+    tree: list[set[int]] = [set() for _ in range(count)]
+    for a in tight_tree(y, tails, heads, lengths, outgoing, incoming):
+        tree[tails[a]].add(a)
+        tree[heads[a]].add(a)
+
+    parent_arc = [-1] * count
+    low = [0] * count
+    number = [0] * count  # in postorder, so that a subtree is by_number[low:number + 1]
+    by_number = [0] * count
+
+    def renumber(root: int, first: int) -> None:
+        low[root] = first
+        stack = [(root, iter(tree[root]))]
+        while stack:
+            at, rest = stack[-1]
+            for a in rest:
+                if a != parent_arc[at]:
+                    other = heads[a] if tails[a] == at else tails[a]
+                    parent_arc[other] = a
+                    low[other] = first
+                    stack.append((other, iter(tree[other])))
+                    break
+            else:
+                number[at] = first
+                by_number[first] = at
+                first += 1
+                stack.pop()
+
+    renumber(0, 0)
+    cut = [0] * len(arcs)
+    balance = [0] * count  # of a subtree: weight that enters it less weight that leaves it
+    for at in range(count):
+        balance[at] = sum(weights[a] for a in incoming[at]) - sum(weights[a] for a in outgoing[at])
+    for at in by_number[:-1]:
+        a = parent_arc[at]
+        # The arcs across the cut, counted as positive in the direction of the tree arc.
+        cut[a] = balance[at] if heads[a] == at else -balance[at]
+        balance[tails[a] if heads[a] == at else heads[a]] += balance[at]
+
+    def update_cuts(at: int, other: int, by: int, upwards: bool) -> int:
+        while not low[at] <= number[other] <= number[at]:
+            a = parent_arc[at]
+            cut[a] += by if (tails[a] == at) == upwards else -by
+            at = heads[a] if tails[a] == at else tails[a]
+        return at
+
+    tree_arcs = sorted({a for arcs_at in tree for a in arcs_at})
+    start = 0
+    for _ in range(50 * count):
+        # Cyclic search, a bounded batch at a time: the most negative of the first few found.
+        leaving, found = -1, 0
+        for step in range(len(tree_arcs)):
+            slot = (start + step) % len(tree_arcs)
+            a = tree_arcs[slot]
+            if cut[a] < 0 and (leaving < 0 or cut[a] < cut[tree_arcs[leaving]]):
+                leaving = slot
+                found += 1
+                if found >= 30:
+                    break
+        if leaving < 0:
+            break
+        start = leaving
+        out = tree_arcs[leaving]
+        tail, head = tails[out], heads[out]
+        tail_below = number[tail] < number[head]
+        root = tail if tail_below else head
+        below = by_number[low[root] : number[root] + 1]
+        entering, least = -1, 0
+        first, last = low[root], number[root]
+        for at in below:
+            for a in incoming[at] if tail_below else outgoing[at]:
+                other = tails[a] if tail_below else heads[a]
+                if not first <= number[other] <= last:
+                    slack = y[heads[a]] - y[tails[a]] - lengths[a]
+                    if entering < 0 or slack < least:
+                        entering, least = a, slack
+        if entering < 0:
+            break
+        if least:
+            shift = -least if tail_below else least
+            for at in below:
+                y[at] += shift
+        by = cut[out]
+        top = update_cuts(tails[entering], heads[entering], by, True)
+        update_cuts(heads[entering], tails[entering], by, False)
+        cut[entering], cut[out] = -by, 0
+        for a, change in ((out, set.discard), (entering, set.add)):
+            change(tree[tails[a]], a)
+            change(tree[heads[a]], a)
+        tree_arcs[leaving] = entering
+        renumber(top, low[top])
+    lowest = min(y)
+    return [value - lowest for value in y]
+
+
+def longest_paths(
+    count: int,
+    tails: Sequence[int],
+    heads: Sequence[int],
+    lengths: Sequence[int],
+    outgoing: Sequence[Sequence[int]],
+    incoming: Sequence[Sequence[int]],
+) -> list[int]:
+    """The least y that the lengths of the arcs allow."""
+    y = [0] * count
+    waiting = [len(arcs) for arcs in incoming]
+    ready = [at for at in range(count) if not waiting[at]]
+    for at in ready:
+        for a in outgoing[at]:
+            head = heads[a]
+            y[head] = max(y[head], y[tails[a]] + lengths[a])
+            waiting[head] -= 1
+            if not waiting[head]:
+                ready.append(head)
+    assert len(ready) == count, "the arcs have a cycle"
+    return y
+
+
+def tight_tree(
+    y: list[int],
+    tails: Sequence[int],
+    heads: Sequence[int],
+    lengths: Sequence[int],
+    outgoing: Sequence[Sequence[int]],
+    incoming: Sequence[Sequence[int]],
+) -> list[int]:
+    """Arcs without slack that connect all; moves `y` to make them so."""
+    # The tree grows from 0. When it moves by a step, all slacks of the arcs that leave it shrink or grow
+    # alike, so two heaps with one offset stay in order.
+    grown = [False] * len(y)
+    moved = 0
+    leaving: list[tuple[int, int]] = []
+    entering: list[tuple[int, int]] = []
+    chosen: list[int] = []
+    at = 0
+    joined: list[int] = []
+    while True:
+        grown[at] = True
+        joined.append(at)
+        y[at] -= moved  # y is kept without the tree's own movement until the end
+        for a in outgoing[at]:
+            if not grown[heads[a]]:
+                heappush(leaving, (y[heads[a]] - y[at] - lengths[a], a))
+        for a in incoming[at]:
+            if not grown[tails[a]]:
+                heappush(entering, (y[at] - y[tails[a]] - lengths[a], a))
+        while leaving and grown[heads[leaving[0][1]]]:
+            heappop(leaving)
+        while entering and grown[tails[entering[0][1]]]:
+            heappop(entering)
+        if not leaving and not entering:
+            break
+        ahead = leaving[0][0] - moved if leaving else None
+        behind = entering[0][0] + moved if entering else None
+        if behind is None or (ahead is not None and ahead <= behind):
+            assert ahead is not None
+            moved += ahead
+            a = heappop(leaving)[1]
+            at = heads[a]
+        else:
+            moved -= behind
+            a = heappop(entering)[1]
+            at = tails[a]
+        chosen.append(a)
+    for at in joined:
+        y[at] += moved
+    assert len(joined) == len(y), "the arcs do not connect all"
+    return chosen
+
+
+# --- layers ---
+
+
+def layers_and_chains(
+    spec: Spec, sizes: Sizes, nest: Nest, ranks: Mapping[str, int], turned: set[str]
+) -> tuple[list[list[Item]], list[Chain]]:
+    """The items of each layer, in the order of the spec, and the chain of each arrow."""
+    # Rank r is layer 2r; a layer between two ranks is there only where labels of arrows stand in it.
+    flat = [edge for edge in spec.edges if edge.source != edge.target]
+    spans = {edge.id: sorted((ranks[edge.source], ranks[edge.target])) for edge in flat}
+    label_layer = label_layers([edge for edge in flat if edge.id in sizes.edge_labels], spans)
+    used = sorted({2 * rank for rank in ranks.values()} | set(label_layer.values()))
+    place = {layer: i for i, layer in enumerate(used)}
+    layers: list[list[Item]] = [[] for _ in used or [0]]
+    items: dict[str, Item] = {}
+    for node in spec.nodes:
+        length, breadth = sizes.nodes[node.id]
+        loops = loops_of(spec, sizes, node.id)
+        notes = [sizes.notes[note.id] for note in notes_beside(spec, node.id)]
+        longest = max(length, *(loop.label[0] for loop in loops), *(note[0] for note in notes), 0)
+        item = Item("node", node.id, place[2 * ranks[node.id]], node.group, even(longest), even(breadth))
+        item.spare = even(loop_room(spec, sizes, node.id) + sum(note[1] + LABEL_GAP for note in notes))
+        items[node.id] = item
+        layers[items[node.id].layer].append(items[node.id])
+    chains: list[Chain] = []
+    for edge in flat:
+        ends = items[edge.source], items[edge.target]
+        low, high = reversed(ends) if edge.id in turned else ends
+        group = nest.common(low.group, high.group)
+        chain = [low]
+        for layer in range(low.layer + 1, high.layer):
+            if label_layer.get(edge.id) == used[layer]:
+                length, breadth = sizes.edge_labels[edge.id]
+                chain.append(Item("label", edge.id, layer, group, even(length), even(breadth)))
+            else:
+                chain.append(Item("bend", edge.id, layer, group, 0, 0))
+            layers[layer].append(chain[-1])
+        chain.append(high)
+        for first, second in pairwise(chain):
+            first.after.append(second)
+            second.before.append(first)
+        chains.append(Chain(edge, edge.id in turned, chain))
+    add_holds(spec, nest, layers)
+    return layers, chains
+
+
+def even(value: float) -> int:
+    """The next even integer, so that halves are whole too."""
+    return 2 * math.ceil(value / 2)
+
+
+def label_layers(edges: Sequence[Edge], spans: Mapping[str, Sequence[int]]) -> dict[str, int]:
+    """The layer between two ranks in which the label of each edge stands: as few layers as that takes."""
+    chosen: dict[str, int] = {}
+    for edge in sorted(edges, key=lambda edge: spans[edge.id][1] - spans[edge.id][0]):
+        low, high = spans[edge.id]
+        middle = low + high
+        shared = [layer for layer in set(chosen.values()) if 2 * low < layer < 2 * high]
+        best = min(shared, key=lambda layer: (abs(layer - middle), layer), default=None)
+        chosen[edge.id] = 2 * ((low + high - 1) // 2) + 1 if best is None else best
+    return chosen
+
+
+@dataclass(frozen=True)
+class Loop:
+    """An arrow from a node to itself, beside it: how far out it goes, with its label, and how wide it is."""
+
+    edge: Edge
+    depth: float
+    room: float
+    width: float  # as a share of the node's length
+    label: Size
+
+
+def loops_of(spec: Spec, sizes: Sizes, node: str) -> list[Loop]:
+    """The loops of a node, from the inmost out."""
+    edges = [edge for edge in spec.edges if edge.source == edge.target == node]
+    loops: list[Loop] = []
+    room = 0.0
+    for i, edge in enumerate(edges):
+        label = sizes.edge_labels.get(edge.id, (0.0, 0.0))
+        depth = room + max(LOOP_DEPTH, label[1] / 2 + LABEL_GAP)
+        room = depth + label[1] / 2
+        loops.append(Loop(edge, depth, room, 0.4 + 0.4 * i / len(edges), label))
+    return loops
+
+
+def loop_room(spec: Spec, sizes: Sizes, node: str) -> float:
+    """How far the loops of a node reach beyond it, with their labels."""
+    return max((loop.room for loop in loops_of(spec, sizes, node)), default=0.0)
+
+
+def notes_beside(spec: Spec, node: str) -> list[Note]:
+    """The notes that stand right beside a node."""
+    return [note for note in spec.notes if note.near == node and note.at is None]
+
+
+def add_holds(spec: Spec, nest: Nest, layers: Sequence[list[Item]]) -> None:
+    """Add an item for each group to the layers that it spans but has nothing in; the deepest groups first."""
+    present: dict[str, set[int]] = {group.id: set() for group in spec.groups}
+    for items in layers:
+        for item in items:
+            for group in nest.around(item.group):
+                if group is not None:
+                    present[group].add(item.layer)
+    for found in deepest_first(spec, nest):
+        spanned = present[found.id] or {0}
+        for layer in range(min(spanned), max(spanned) + 1):
+            if layer not in present[found.id]:
+                hold = Item("hold", found.id, layer, found.id, 0, 0)
+                layers[layer].append(hold)
+                for group in nest.around(found.id):
+                    if group is not None:
+                        present[group].add(layer)
+
+
+# --- order within the layers ---
+
+
+def order_layers(layers: Sequence[list[Item]], nest: Nest, groups: Sequence[str]) -> None:
+    """Sort each layer so that few lines cross; groups stay together, and in one order in all layers.
+
+    Barycentres in sweeps to and fro, then exchanges of neighbours, from a few orders to begin with; the
+    order of the spec is the first, and stays where none is better.
+    """
+    paths: dict[str | None, tuple[str | None, ...]] = {
+        group: tuple(reversed(nest.around(group)[:-1])) for group in (None, *groups)
+    }
+    size = sum(map(len, layers))
+    best: list[list[Item]] = []
+    least: int | None = None
+    for attempt in range(max(2, min(12, 1200 // (size + 1)))):
+        shuffle = Random(attempt)  # noqa: S311 (the same for the same spec, by design)
+        standing = {group: float(i) for i, group in enumerate(groups)}
+        if attempt == 1:
+            standing = {group: -place for group, place in standing.items()}
+        elif attempt:
+            standing = {group: shuffle.random() for group in groups}
+        for items in layers:
+            wish = {id(item): float(i) for i, item in enumerate(items)}
+            if attempt == 1:
+                wish = {key: -place for key, place in wish.items()}
+            elif attempt:
+                wish = {id(item): shuffle.random() for item in items}
+            items[:] = arranged(items, 0, wish, paths, standing)
+            number(items)
+        stale = 0
+        for sweep in range(24):
+            wishes: dict[str, list[float]] = {group: [] for group in groups}
+            forward = sweep % 2 == 0
+            for items in layers if forward else reversed(layers):
+                wish = {id(item): barycentre(item, forward, layers) for item in items}
+                items[:] = arranged(items, 0, wish, paths, standing, wishes)
+                number(items)
+            if sweep < 12:
+                standing = {group: fmean(found) if found else 0.0 for group, found in wishes.items()}
+            if sweep % 4 >= 2:
+                exchange_neighbours(layers, paths)
+            crossings = count_crossings(layers)
+            if least is None or crossings < least:
+                least, best, stale = crossings, [list(items) for items in layers], 0
+            else:
+                stale += 1
+                if stale > 8:
+                    break
+        if least == 0:
+            break
+    for items, kept in zip(layers, best, strict=True):
+        items[:] = kept
+        number(items)
+
+
+def number(items: Sequence[Item]) -> None:
+    for i, item in enumerate(items):
+        item.order = i
+
+
+def barycentre(item: Item, forward: bool, layers: Sequence[Sequence[Item]]) -> float:
+    """Where the neighbours of an item stand in the layer before (or after) it, from 0 to 1."""
+    near = item.before if forward else item.after
+    if not near:
+        return (item.order + 0.5) / len(layers[item.layer])
+    breadth = len(layers[near[0].layer])
+    return sum(other.order + 0.5 for other in near) / (len(near) * breadth)
+
+
+def arranged(
+    items: Sequence[Item],
+    depth: int,
+    wish: Mapping[int, float],
+    paths: Mapping[str | None, tuple[str | None, ...]],
+    standing: Mapping[str, float],
+    wishes: Mapping[str, list[float]] | None = None,
+) -> list[Item]:
+    """Items of one layer by wish, with those of a group side by side and groups by their standing.
+
+    Where each group would rather be is added to `wishes`.
+    """
+    blocks: dict[object, list[Item]] = {}
+    groups: dict[object, str] = {}
+    for item in items:
+        path = paths[item.group]
+        inner = path[depth] if len(path) > depth else None
+        key: object = ("group", inner) if inner is not None else id(item)
+        if inner is not None:
+            groups[key] = inner
+        blocks.setdefault(key, []).append(item)
+    mean = {key: fmean(wish[id(item)] for item in found) for key, found in blocks.items()}
+    ordered = sorted(blocks, key=lambda key: (mean[key], blocks[key][0].order))
+    if wishes is not None:
+        for key, group in groups.items():
+            wishes[group].append(mean[key])
+    slots = [i for i, key in enumerate(ordered) if key in groups]
+    standings = sorted((ordered[i] for i in slots), key=lambda key: (standing[groups[key]], groups[key]))
+    for slot, key in zip(slots, standings, strict=True):
+        ordered[slot] = key
+    result: list[Item] = []
+    for key in ordered:
+        result += (
+            arranged(blocks[key], depth + 1, wish, paths, standing, wishes) if key in groups else blocks[key]
+        )
+    return result
+
+
+def count_crossings(layers: Sequence[Sequence[Item]]) -> int:
+    """How many pairs of lines between neighbouring layers cross."""
+    total = 0
+    for items in layers:
+        seen: list[int] = []
+        for item in items:
+            ends = sorted(other.order for other in item.after)
+            for end in ends:
+                total += len(seen) - bisect_right(seen, end)
+            for end in ends:
+                insort(seen, end)
+    return total
+
+
+def exchange_neighbours(
+    layers: Sequence[list[Item]], paths: Mapping[str | None, tuple[str | None, ...]]
+) -> None:
+    """Exchange neighbours, or an item and the group beside it, as long as fewer lines cross."""
+    for _ in range(6):
+        improved = False
+        for items in layers:
+            k = 0
+            while k + 1 < len(items):
+                first, second = neighbours_at(items, k, paths)
+                if not first or not second:
+                    k += 1
+                    continue
+                if crossings_between(first, second) > crossings_between(second, first):
+                    begin = k + 1 - len(first)
+                    items[begin : begin + len(first) + len(second)] = [*second, *first]
+                    number(items)
+                    improved = True
+                k += 1
+        if not improved:
+            return
+
+
+def neighbours_at(
+    items: Sequence[Item], k: int, paths: Mapping[str | None, tuple[str | None, ...]]
+) -> tuple[list[Item], list[Item]]:
+    """What ends at k and what begins after it, as blocks that may change places; empty: they may not."""
+    one, two = paths[items[k].group], paths[items[k + 1].group]
+    depth = 0
+    while depth < min(len(one), len(two)) and one[depth] == two[depth]:
+        depth += 1
+    if len(one) > depth and len(two) > depth:
+        return [], []  # two groups: their order is that of all layers
+    begin, end = k, k + 1
+    if len(one) > depth:
+        while begin > 0 and paths[items[begin - 1].group][: depth + 1] == one[: depth + 1]:
+            begin -= 1
+    if len(two) > depth:
+        while end + 1 < len(items) and paths[items[end + 1].group][: depth + 1] == two[: depth + 1]:
+            end += 1
+    return list(items[begin : k + 1]), list(items[k + 1 : end + 1])
+
+
+def crossings_between(first: Sequence[Item], second: Sequence[Item]) -> int:
+    """Crossings of the lines of two blocks while the first stands before the second."""
+    total = 0
+    for side in ("before", "after"):
+        ends = sorted(other.order for item in second for other in getattr(item, side))
+        if ends:
+            total += sum(bisect_left(ends, other.order) for item in first for other in getattr(item, side))
+    return total
+
+
+# --- positions across the layers ---
+
+# The share of a side on which arrows may end: the outline of an ellipse or diamond turns away beyond.
+PORT_SHARE: Mapping[str, float] = {
+    "rectangle": 0.7, "text": 0.7, "image": 0.7, "ellipse": 0.55, "diamond": 0.3,
+}  # fmt: skip
+PORT_GAP = 20
+
+
+def port_offsets(spec: Spec, chains: Sequence[Chain]) -> dict[tuple[str, int], int]:
+    """How far from the middle of a side each arrow meets it: (edge, 0 for its lower end or 1) -> pixels."""
+    shapes = {node.id: node.shape for node in spec.nodes}
+    sides: dict[tuple[str, int], list[tuple[int, int, str]]] = {}
+    breadths: dict[str, int] = {}
+    for i, chain in enumerate(chains):
+        for end, item, near in ((0, chain.items[0], chain.items[1]), (1, chain.items[-1], chain.items[-2])):
+            sides.setdefault((item.key, end), []).append((near.order, i, chain.edge.id))
+            breadths[item.key] = item.breadth
+    offsets: dict[tuple[str, int], int] = {}
+    for (key, end), lines in sides.items():
+        step = PORT_GAP
+        if len(lines) > 1:
+            step = min(PORT_GAP, int(breadths[key] * PORT_SHARE[shapes[key]] / (len(lines) - 1)))
+        for k, (_, _, edge) in enumerate(sorted(lines)):
+            offsets[edge, end] = round((k - (len(lines) - 1) / 2) * step)
+    return offsets
+
+
+@dataclass(frozen=True)
+class Pads:
+    """Room between a group's border and what is inside, with the label's."""
+
+    along_start: int
+    along_end: int
+    across_start: int
+    across_end: int
+    along_least: int
+    across_least: int
+
+
+def group_pads(spec: Spec, sizes: Sizes) -> dict[str, Pads]:
+    """The pads of each group."""
+    pads = {}
+    for group in spec.groups:
+        width, height = sizes.group_labels.get(group.id, (0.0, 0.0))
+        head = GROUP_PAD + (even(height + LABEL_GAP) if height else 0)
+        least = even(width + 2 * LABEL_GAP)
+        if spec.direction == "down":
+            pads[group.id] = Pads(head, GROUP_PAD, GROUP_PAD, GROUP_PAD, 0, least)
+        else:
+            pads[group.id] = Pads(GROUP_PAD, GROUP_PAD, head, GROUP_PAD, least, 0)
+    return pads
+
+
+def gap_between(first: str, second: str) -> int:
+    """Least distance across between two neighbours, by their kinds."""
+    kinds = {first, second}
+    if kinds == {"group"} or kinds == {"group", "node"}:
+        return GROUP_GAP
+    if kinds == {"node"}:
+        return NODE_GAP
+    if "hold" in kinds:
+        return 0
+    if kinds == {"label"}:
+        return LABEL_GAP
+    return LINE_GAP
+
+
+def place_across(
+    spec: Spec,
+    sizes: Sizes,
+    nest: Nest,
+    layers: Sequence[Sequence[Item]],
+    chains: Sequence[Chain],
+    ports: dict[tuple[str, int], int],
+) -> dict[str, tuple[int, int]]:
+    """Set the middle of each item across, adjust the ports, and return the borders (low, high) of each group.
+
+    Arrows run straight where they can, long ones first; it is one linear programme, solved as ranks are
+    (section 4.2 of the paper above).
+    """
+    pads = group_pads(spec, sizes)
+    count = 1
+    index: dict[int, int] = {}
+    for items in layers:
+        for item in items:
+            index[id(item)] = count
+            count += 1
+    tops: dict[str, int] = {}
+    bottoms: dict[str, int] = {}
+    arcs: list[Arc] = []
+    for group in spec.groups:
+        tops[group.id], bottoms[group.id] = count, count + 1
+        count += 2
+        arcs.append((tops[group.id], bottoms[group.id], max(pads[group.id].across_least, 2 * GROUP_PAD), 1))
+    for items in layers:
+        arcs += separations(items, nest, pads, index, tops, bottoms)
+    for chain in chains:
+        for k, (first, second) in enumerate(pairwise(chain.items)):
+            ends = {first.kind, second.kind}
+            weight = 8 if "node" not in ends else 2 if ends == {"node"} else 4
+            here = ports[chain.edge.id, 0] if k == 0 else 0
+            there = ports[chain.edge.id, 1] if k == len(chain.items) - 2 else 0
+            arcs.append((count, index[id(first)], 200 - here, weight))
+            arcs.append((count, index[id(second)], 200 - there, weight))
+            count += 1
+    entered = {arc[1] for arc in arcs}
+    arcs += [(0, at, 0, 0) for at in range(1, count) if at not in entered]
+    y = network_simplex(count, arcs)
+    for items in layers:
+        for item in items:
+            item.across = y[index[id(item)]]
+    straighten_jogs(spec, chains, ports, index, y, arcs)
+    return {group.id: (y[tops[group.id]], y[bottoms[group.id]]) for group in spec.groups}
+
+
+def straighten_jogs(
+    spec: Spec,
+    chains: Sequence[Chain],
+    ports: dict[tuple[str, int], int],
+    index: Mapping[int, int],
+    y: Sequence[int],
+    arcs: Sequence[Arc],
+) -> None:
+    """Move ports along their sides, and labels and bends where they have room, to where arrows run straight.
+
+    The linear programme counts how far arrows go across, but not in how many jogs.
+    """
+    shapes = {node.id: node.shape for node in spec.nodes}
+    sides: dict[tuple[str, int], list[tuple[int, str]]] = {}
+    for chain in chains:
+        for end, item in ((0, chain.items[0]), (1, chain.items[-1])):
+            sides.setdefault((item.key, end), []).append((ports[chain.edge.id, end], chain.edge.id))
+    beside: dict[tuple[str, int], tuple[tuple[str, int] | None, tuple[str, int] | None]] = {}
+    for (_, end), side in sides.items():
+        keys = [(edge, end) for _, edge in sorted(side, key=lambda port: port[0])]
+        for k, key in enumerate(keys):
+            beside[key] = keys[k - 1] if k else None, keys[k + 1] if k + 1 < len(keys) else None
+    after: dict[int, list[Arc]] = {}
+    before: dict[int, list[Arc]] = {}
+    for arc in arcs:
+        if not arc[3]:
+            after.setdefault(arc[0], []).append(arc)
+            before.setdefault(arc[1], []).append(arc)
+    now = list(y)
+
+    def move_port(key: tuple[str, int], item: Item, to: int) -> None:
+        reach = int(item.breadth * PORT_SHARE[shapes[item.key]] / 2)
+        low, high = -reach, reach
+        if shapes[item.key] == "diamond" and beside[key] == (None, None):
+            return  # an arrow meets a diamond at its corner
+        for other, sign in zip(beside[key], (-1, 1), strict=True):
+            if other is not None:
+                apart = min(12, abs(ports[other] - ports[key]))
+                if sign < 0:
+                    low = max(low, ports[other] + apart)
+                else:
+                    high = min(high, ports[other] - apart)
+        if low <= to - item.across <= high:
+            ports[key] = to - item.across
+
+    for _ in range(3):
+        for chain in chains:
+            items, edge = chain.items, chain.edge.id
+            at = [item.across for item in items]
+            at[0] += ports[edge, 0]
+            at[-1] += ports[edge, 1]
+            for k in range(1, len(items) - 1):
+                v = index[id(items[k])]
+                low = max((now[tail] + length for tail, _, length, _ in before.get(v, ())), default=0)
+                high = min((now[head] - length for _, head, length, _ in after.get(v, ())), default=1 << 30)
+                for to in (at[k - 1], at[k + 1]):
+                    if at[k] != to and low <= to <= high and at[k] not in (at[k - 1], at[k + 1]):
+                        at[k] = items[k].across = now[v] = to
+            move_port((edge, 0), items[0], at[1])
+            at[0] = items[0].across + ports[edge, 0]
+            move_port((edge, 1), items[-1], at[-2])
+
+
+def separations(
+    items: Sequence[Item],
+    nest: Nest,
+    pads: Mapping[str, Pads],
+    index: Mapping[int, int],
+    tops: Mapping[str, int],
+    bottoms: Mapping[str, int],
+) -> list[Arc]:
+    """What keeps the neighbours of one layer apart, and the items of a group inside its borders."""
+    arcs: list[Arc] = []
+    last: tuple[int, int, str] | None = None  # variable, room after it, kind
+    open_groups: list[str] = []
+
+    def close() -> None:
+        nonlocal last
+        group = open_groups.pop()
+        if last is not None:
+            room = 0 if last[2] == "opened" else pads[group].across_end
+            arcs.append((last[0], bottoms[group], last[1] + room, 0))
+        last = (bottoms[group], 0, "group")
+
+    def follow(variable: int, room: int, kind: str) -> None:
+        if last is None:
+            return
+        opened = last[2] == "opened"
+        distance = pads[open_groups[-1]].across_start if opened else gap_between(last[2], kind)
+        arcs.append((last[0], variable, last[1] + distance + room, 0))
+
+    for item in items:
+        around = [group for group in reversed(nest.around(item.group)) if group is not None]
+        while open_groups and open_groups != around[: len(open_groups)]:
+            close()
+        for group in around[len(open_groups) :]:
+            follow(tops[group], 0, "group")
+            open_groups.append(group)
+            last = (tops[group], 0, "opened")
+        follow(index[id(item)], item.breadth // 2, item.kind)
+        last = (index[id(item)], item.breadth // 2 + item.spare, item.kind)
+    while open_groups:
+        close()
+    return arcs
+
+
+# --- positions along, and the ways of the arrows ---
+
+
+@dataclass(frozen=True)
+class Step:
+    """A piece of an arrow between two neighbouring layers: from `start` to `end` across."""
+
+    chain: int
+    piece: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Where the layers are along, and where arrows turn between them: (chain, piece) -> (along, across)."""
+
+    starts: Sequence[float]
+    lengths: Sequence[float]
+    turns: Mapping[tuple[int, int], Sequence[Point]]
+
+    def center(self, layer: int) -> float:
+        return self.starts[layer] + self.lengths[layer] / 2
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The layers that a group spans, and the room at both ends for its border and those of groups in it."""
+
+    first: int
+    last: int
+    before: int
+    behind: int
+
+
+def place_along(
+    spec: Spec,
+    sizes: Sizes,
+    nest: Nest,
+    layers: Sequence[Sequence[Item]],
+    chains: Sequence[Chain],
+    ports: Mapping[tuple[str, int], int],
+    borders: Mapping[str, tuple[int, int]],
+) -> Placed:
+    """Everything in its place: layers beside each other with room for the arrows between them."""
+    pads = group_pads(spec, sizes)
+    reaches = group_reaches(spec, nest, layers, pads)
+    columns = place_columns(layers, chains, ports, pads, reaches)
+    nodes: dict[str, Box] = {}
+    labels: dict[str, Box] = {}
+    for items in layers:
+        for item in items:
+            if item.kind in ("node", "label"):
+                length, breadth = (sizes.nodes if item.kind == "node" else sizes.edge_labels)[item.key]
+                box = Box(columns.center(item.layer) - length / 2, item.across - breadth / 2, length, breadth)
+                (nodes if item.kind == "node" else labels)[item.key] = box
+    shapes = {node.id: node.shape for node in spec.nodes}
+    routes: dict[str, Route] = {}
+    for c, chain in enumerate(chains):
+        points = chain_points(c, chain, shapes, nodes, ports, columns)
+        way = points[::-1] if chain.turned else points
+        routes[chain.edge.id] = Route("elbow", way, labels.get(chain.edge.id))
+    notes: dict[str, Box] = {}
+    for node in spec.nodes:
+        for loop in loops_of(spec, sizes, node.id):
+            routes[loop.edge.id] = loop_route(loop, nodes[node.id], node.shape)
+        middle, low = nodes[node.id].center[0], nodes[node.id].bottom + loop_room(spec, sizes, node.id)
+        for note in notes_beside(spec, node.id):
+            length, breadth = sizes.notes[note.id]
+            notes[note.id] = Box(middle - length / 2, low + LABEL_GAP, length, breadth)
+            low += LABEL_GAP + breadth
+    return Placed(
+        nodes={node.id: nodes[node.id] for node in spec.nodes},
+        groups=place_groups(spec, nest, layers, pads, reaches, columns, borders),
+        routes={edge.id: routes[edge.id] for edge in spec.edges},
+        notes=notes,
+    )
+
+
+def group_reaches(
+    spec: Spec, nest: Nest, layers: Sequence[Sequence[Item]], pads: Mapping[str, Pads]
+) -> dict[str, Reach]:
+    """The reach of each group, in the order of the spec."""
+    spanned: dict[str, list[int]] = {group.id: [] for group in spec.groups}
+    for i, items in enumerate(layers):
+        for item in items:
+            for around in nest.around(item.group):
+                if around is not None:
+                    spanned[around].append(i)
+    reaches: dict[str, Reach] = {}
+    for group in deepest_first(spec, nest):
+        first, last = spanned[group.id][0], spanned[group.id][-1]
+        inner = [reaches[child.id] for child in spec.groups if child.group == group.id]
+        reaches[group.id] = Reach(
+            first,
+            last,
+            pads[group.id].along_start
+            + max((child.before for child in inner if child.first == first), default=0),
+            pads[group.id].along_end
+            + max((child.behind for child in inner if child.last == last), default=0),
+        )
+    return {group.id: reaches[group.id] for group in spec.groups}
+
+
+def deepest_first(spec: Spec, nest: Nest) -> list[Group]:
+    """The groups, each after those in it."""
+    return sorted(spec.groups, key=lambda group: -len(nest.parents[group.id]))
+
+
+def place_columns(
+    layers: Sequence[Sequence[Item]],
+    chains: Sequence[Chain],
+    ports: Mapping[tuple[str, int], int],
+    pads: Mapping[str, Pads],
+    reaches: Mapping[str, Reach],
+) -> Columns:
+    """Each layer as near to the one before as the borders of groups and the arrows between them allow."""
+    channels = [channel_tracks(steps) for steps in steps_between(layers, chains, ports)]
+    has_nodes = [any(item.kind == "node" for item in items) for items in layers]
+    starts: list[float] = []
+    lengths: list[float] = []
+    turns: dict[tuple[int, int], list[Point]] = {}
+    x = 0.0
+    for i, items in enumerate(layers):
+        before = max((reach.before for reach in reaches.values() if reach.first == i), default=0)
+        if i:
+            behind = max((reach.behind for reach in reaches.values() if reach.last == i - 1), default=0)
+            tracks, ways = channels[i - 1]
+            least = LAYER_GAP if has_nodes[i - 1] and has_nodes[i] else LINE_GAP + LABEL_GAP
+            if before or behind:
+                least = GROUP_GAP
+            room = max(least, (tracks + 1) * LINE_GAP)
+            for key, way in ways.items():
+                turns[key] = [(x + behind + room * share, across) for share, across in way]
+            x += behind + room + before
+        starts.append(x)
+        length: float = max((item.length for item in items), default=0)
+        for group, reach in reaches.items():
+            if reach.last == i:  # the label of a group may be longer than all that is in it
+                begin = starts[reach.first] - reach.before
+                length = max(length, begin + pads[group].along_least - reach.behind - x)
+        lengths.append(length)
+        x += length
+    return Columns(starts, lengths, turns)
+
+
+def place_groups(
+    spec: Spec,
+    nest: Nest,
+    layers: Sequence[Sequence[Item]],
+    pads: Mapping[str, Pads],
+    reaches: Mapping[str, Reach],
+    columns: Columns,
+    borders: Mapping[str, tuple[int, int]],
+) -> dict[str, Box]:
+    """The box of each group: the layers that it spans, less what is free at both ends."""
+    boxes: dict[str, Box] = {}
+    for group in deepest_first(spec, nest):
+        reach, pad = reaches[group.id], pads[group.id]
+        left = columns.starts[reach.first] - reach.before
+        right = columns.starts[reach.last] + columns.lengths[reach.last] + reach.behind
+        inside = [
+            (columns.center(item.layer) - item.length / 2, columns.center(item.layer) + item.length / 2)
+            for items in layers[reach.first : reach.last + 1]
+            for item in items
+            if item.group == group.id and item.length
+        ]
+        inside += [
+            (boxes[child.id].x, boxes[child.id].right) for child in spec.groups if child.group == group.id
+        ]
+        if inside:
+            tight_left = max(left, min(start for start, _ in inside) - pad.along_start)
+            tight_right = min(right, max(end for _, end in inside) + pad.along_end)
+            if tight_right - tight_left >= pad.along_least:
+                left, right = tight_left, tight_right
+        low, high = borders[group.id]
+        boxes[group.id] = Box(left, low, right - left, high - low)
+    return {group.id: boxes[group.id] for group in spec.groups}
+
+
+def chain_points(
+    c: int,
+    chain: Chain,
+    shapes: Mapping[str, str],
+    nodes: Mapping[str, Box],
+    ports: Mapping[tuple[str, int], int],
+    columns: Columns,
+) -> list[Point]:
+    """The way of one arrow from its lower end to its higher one."""
+    low, high = chain.items[0].key, chain.items[-1].key
+    across: float = chain.items[0].across + ports[chain.edge.id, 0]
+    points = [outline_point(shapes[low], nodes[low], across, 1)]
+    for k in range(len(chain.items) - 1):
+        for along, to in columns.turns.get((c, k), ()):
+            points += [(along, across), (along, to)]
+            across = to
+    points.append(outline_point(shapes[high], nodes[high], across, -1))
+    return without_needless_points(points)
+
+
+def steps_between(
+    layers: Sequence[Sequence[Item]], chains: Sequence[Chain], ports: Mapping[tuple[str, int], int]
+) -> list[list[Step]]:
+    """The pieces of arrows after each layer but the last."""
+    steps: list[list[Step]] = [[] for _ in layers[1:]]
+    for c, chain in enumerate(chains):
+        across = chain.items[0].across + ports[chain.edge.id, 0]
+        for k, (item, following) in enumerate(pairwise(chain.items)):
+            last = k == len(chain.items) - 2
+            to = following.across + (ports[chain.edge.id, 1] if last else 0)
+            steps[item.layer].append(Step(c, k, across, to))
+            across = to
+    return steps
+
+
+# Two lines nearer than this are drawn as one.
+TOUCHING = 6
+# Worse than any number of crossings: two arrows on one line.
+ON_ONE_LINE = 1000
+
+
+def channel_tracks(
+    steps: Sequence[Step],
+) -> tuple[int, dict[tuple[int, int], list[tuple[float, float]]]]:
+    """How many tracks the arrows between two layers need, and the turns of each arrow.
+
+    A turn is the share of the room between the layers where the arrow turns, and how far across it goes
+    there. Each arrow that does not run straight turns once; two that would exchange their places on the
+    same two lines turn twice.
+    """
+    bent = [step for step in steps if step.start != step.end]
+    taken = {value for step in steps for value in (step.start, step.end)}
+    for _ in range(len(bent)):
+        order = track_order(bent)
+        clash = next(
+            (first for k, first in enumerate(order) for second in order[k + 1 :]
+             if cost_before(first, second) >= ON_ONE_LINE), None,
+        )  # fmt: skip
+        if clash is None:
+            break
+        middle = free_middle(clash, taken)
+        taken.add(middle)
+        k = bent.index(clash)
+        bent[k : k + 1] = [
+            dataclasses.replace(clash, end=middle),
+            dataclasses.replace(clash, start=middle, piece=clash.piece),
+        ]
+    order = track_order(bent)
+    tracks = [0] * len(order)
+    for k, step in enumerate(order):
+        for j in range(k):
+            if overlap(order[j], step):
+                tracks[k] = max(tracks[k], tracks[j] + 1)
+    counts = cluster_counts(order, tracks)
+    turns: dict[tuple[int, int], list[tuple[float, float]]] = {}
+    for step, track, count in zip(order, tracks, counts, strict=True):
+        turns.setdefault((step.chain, step.piece), []).append(((track + 1) / (count + 1), step.end))
+    return max(counts, default=0), turns
+
+
+def overlap(first: Step, second: Step) -> bool:
+    """Whether two steps need two tracks."""
+    return (
+        min(first.start, first.end) - LINE_GAP < max(second.start, second.end)
+        and min(second.start, second.end) - LINE_GAP < max(first.start, first.end)
+    )  # fmt: skip
+
+
+def cost_before(first: Step, second: Step) -> int:
+    """What it costs when the first step turns before the second: crossings, or worse."""
+    if (first.chain, first.piece) == (second.chain, second.piece):
+        return 0 if first.end == second.start else ON_ONE_LINE
+    low, high = sorted((first.start, first.end))
+    other_low, other_high = sorted((second.start, second.end))
+    cost = (other_low < first.end < other_high) + (low < second.start < high)
+    return cost + ON_ONE_LINE * (abs(first.end - second.start) < TOUCHING)
+
+
+def track_order(steps: Sequence[Step]) -> list[Step]:
+    """The steps in an order of few crossings: the one with most to gain from being first, then the rest."""
+    rest = list(steps)
+    gain = {
+        a: sum(
+            cost_before(other, step) - cost_before(step, other)
+            for other in rest
+            if other is not step and overlap(step, other)
+        )
+        for a, step in enumerate(rest)
+    }
+    left = dict(enumerate(rest))
+    order: list[Step] = []
+    while left:
+        best = max(left, key=lambda a: (gain[a], -a))
+        chosen = left.pop(best)
+        order.append(chosen)
+        for a, other in left.items():
+            if overlap(chosen, other):
+                gain[a] -= cost_before(chosen, other) - cost_before(other, chosen)
+    for _ in range(4):
+        for k in range(len(order) - 1):
+            if cost_before(order[k], order[k + 1]) > cost_before(order[k + 1], order[k]):
+                order[k], order[k + 1] = order[k + 1], order[k]
+    return order
+
+
+def free_middle(step: Step, taken: set[int]) -> int:
+    """A place across, about half way of a step, where no other line runs."""
+    middle = (step.start + step.end) // 2
+    near = sorted(range(-200, 201, 4), key=abs)
+    return next(
+        (middle + by for by in near if all(abs(middle + by - other) >= TOUCHING for other in taken)), middle
+    )
+
+
+def cluster_counts(order: Sequence[Step], tracks: Sequence[int]) -> list[int]:
+    """For each step, how many tracks the steps need that it overlaps, directly or through others."""
+    cluster = list(range(len(order)))
+    for k, step in enumerate(order):
+        for j in range(k):
+            if overlap(order[j], step) and cluster[j] != cluster[k]:
+                old, new = cluster[k], cluster[j]
+                cluster = [new if c == old else c for c in cluster]
+    most: dict[int, int] = {}
+    for c, track in zip(cluster, tracks, strict=True):
+        most[c] = max(most.get(c, 0), track + 1)
+    return [most[c] for c in cluster]
+
+
+def around_boxes(boxes: Sequence[Box]) -> Box:
+    """The smallest box around some."""
+    x, y = min(box.x for box in boxes), min(box.y for box in boxes)
+    return Box(x, y, max(box.right for box in boxes) - x, max(box.bottom for box in boxes) - y)
+
+
+def outline_point(shape: str, box: Box, across: float, side: int) -> Point:
+    """Where a horizontal line at `across` meets the outline, on the right (1) or the left (-1) side."""
+    x, y = box.center
+    share = min(1.0, abs(across - y) / (box.height / 2)) if box.height else 0.0
+    half = box.width / 2
+    if shape == "ellipse":
+        half *= (1 - share * share) ** 0.5
+    elif shape == "diamond":
+        half *= 1 - share
+    return x + side * half, across
+
+
+def without_needless_points(points: Sequence[Point]) -> list[Point]:
+    """The same way without repeated points and without points on straight lines."""
+    way: list[Point] = []
+    for point in points:
+        if way and abs(way[-1][0] - point[0]) < 1e-6 and abs(way[-1][1] - point[1]) < 1e-6:
+            continue
+        if len(way) > 1 and any(
+            max(abs(way[-1][axis] - other[axis]) for other in (way[-2], point)) < 1e-6 for axis in (0, 1)
+        ):
+            way.pop()
+        way.append(point)
+    return way
+
+
+def loop_route(loop: Loop, box: Box, shape: str) -> Route:
+    """An arrow that leaves a node below and comes back to it."""
+    middle = box.center[0]
+    half = loop.width * box.width / 2 * (0.75 if shape == "diamond" else 1)
+    low = box.bottom + loop.depth
+    turned = Box(box.y, box.x, box.height, box.width)
+    ends = [outline_point(shape, turned, x, 1)[0] for x in (middle + half, middle - half)]
+    label = None
+    if loop.label[0]:
+        label = Box(middle - loop.label[0] / 2, low - loop.label[1] / 2, *loop.label)
+    points = [(middle + half, ends[0]), (middle + half, low), (middle - half, low), (middle - half, ends[1])]
+    return Route("elbow", points, label)
+
+
+# --- places that were given, and a way for any arrow ---
+
+
+def keep_given_places(spec: Spec, sizes: Sizes, drawn: Placed) -> Placed:
+    """The drawing with each given place kept: the rest moves near what it is linked to, all arrows anew."""
+    nest = Nest.of(spec.groups)
+    placed = {node.id: Box(*node.at, *sizes.nodes[node.id]) for node in spec.nodes if node.at is not None}
+    for group, members in sorted(free_units(spec, nest), key=lambda unit: reading_order(unit[1], drawn)):
+        by = shift_of_unit(spec, sizes, nest, drawn, placed, group, members)
+        for key in members:
+            box = drawn.nodes[key]
+            placed[key] = Box(box.x + by[0], box.y + by[1], box.width, box.height)
+    nodes = {node.id: placed[node.id] for node in spec.nodes}
+    boxes = group_boxes(spec, sizes, nest, nodes)
+    return Placed(nodes, boxes, found_routes(spec, sizes, nodes, boxes), {})
+
+
+def reading_order(members: Sequence[str], drawn: Placed) -> float:
+    return min(drawn.nodes[key].x + drawn.nodes[key].y for key in members)
+
+
+def free_units(spec: Spec, nest: Nest) -> list[tuple[str | None, list[str]]]:
+    """What moves as one: a whole group without a given place in it, or else a single node (group None)."""
+    held = {group for node in spec.nodes if node.at is not None for group in nest.around(node.group)}
+    units: dict[tuple[str | None, str], list[str]] = {}
+    for node in spec.nodes:
+        if node.at is None:
+            free = [group for group in nest.around(node.group) if group is not None and group not in held]
+            units.setdefault((free[-1], "") if free else (None, node.id), []).append(node.id)
+    return [(group, members) for (group, _), members in units.items()]
+
+
+def shift_of_unit(
+    spec: Spec,
+    sizes: Sizes,
+    nest: Nest,
+    drawn: Placed,
+    placed: Mapping[str, Box],
+    group: str | None,
+    members: Sequence[str],
+) -> Point:
+    """How far to move a unit from where it was drawn, to be near its neighbours and on nothing."""
+    owners = {node.id: node.group for node in spec.nodes}
+    owner = owners[members[0]]
+    if group is not None:
+        owner = nest.parents[group][0]
+    linked = [
+        other
+        for edge in spec.edges
+        for one, other in ((edge.source, edge.target), (edge.target, edge.source))
+        if one in members and other in placed
+    ]
+    siblings = [key for key in placed if owner in nest.around(owners[key])]
+    near = linked or siblings or list(placed)
+    by = (
+        fmean(placed[key].x - drawn.nodes[key].x for key in near),
+        fmean(placed[key].y - drawn.nodes[key].y for key in near),
+    )
+    unit = drawn.groups[group] if group is not None else drawn.nodes[members[0]]
+    around = set(nest.around(owner))
+    obstacles = [grown(box, NODE_GAP) for box in placed.values()]
+    borders = group_boxes(spec, sizes, nest, placed)
+    obstacles += [grown(box, GROUP_GAP) for key, box in borders.items() if key not in around]
+    # The groups around it grow to take it in, and must not take in a stranger.
+    inside = around_boxes([placed[key] for key in siblings]) if owner is not None and siblings else None
+    depth = 2 * GROUP_PAD * (len(around) - 1)
+    strangers = [box for key, box in placed.items() if key not in siblings]
+    if inside is not None:
+        strangers = [box for box in strangers if not touch(box, grown(inside, depth))]
+
+    def fits(box: Box) -> bool:
+        if any(touch(box, other) for other in obstacles):
+            return False
+        taken = grown(around_boxes([box, inside]), depth) if inside is not None else box
+        return not any(touch(taken, other) for other in strangers)
+
+    found = nearest_place(Box(unit.x + by[0], unit.y + by[1], unit.width, unit.height), fits)
+    return found.x - unit.x, found.y - unit.y
+
+
+def grown(box: Box, by: float) -> Box:
+    return Box(box.x - by, box.y - by, box.width + 2 * by, box.height + 2 * by)
+
+
+def touch(first: Box, second: Box) -> bool:
+    """Whether two boxes have an area in common."""
+    return (
+        first.x < second.right
+        and second.x < first.right
+        and first.y < second.bottom
+        and second.y < first.bottom
+    )
+
+
+def nearest_place(wished: Box, fits: Callable[[Box], bool]) -> Box:
+    """The box where it is wished, or moved as little as it takes to fit."""
+    if fits(wished):
+        return wished
+    for ring in range(1, 200):
+        reach = ring * 20
+        steps = range(-reach, reach + 1, 20)
+        moves = {(x, y) for x in steps for y in (-reach, reach)} | {
+            (x, y) for y in steps for x in (-reach, reach)
+        }
+        for x, y in sorted(moves, key=lambda move: (abs(move[0]) + abs(move[1]), move)):
+            box = Box(wished.x + x, wished.y + y, wished.width, wished.height)
+            if fits(box):
+                return box
+    return wished
+
+
+def group_boxes(spec: Spec, sizes: Sizes, nest: Nest, nodes: Mapping[str, Box]) -> dict[str, Box]:
+    """The box around the nodes of each group; a group without any that has a place has none."""
+    boxes: dict[str, Box] = {}
+    for group in deepest_first(spec, nest):
+        inside = []
+        for node in spec.nodes:
+            if node.group == group.id and node.id in nodes:
+                box = nodes[node.id]
+                room = loop_room(spec, sizes, node.id)
+                right, below = (room, 0.0) if spec.direction == "down" else (0.0, room)
+                inside.append(Box(box.x, box.y, box.width + right, box.height + below))
+        inside += [boxes[child.id] for child in spec.groups if child.group == group.id and child.id in boxes]
+        if inside:
+            inner = grown(around_boxes(inside), GROUP_PAD)
+            width, height = sizes.group_labels.get(group.id, (0.0, 0.0))
+            head = even(height + LABEL_GAP) if height else 0
+            boxes[group.id] = Box(
+                inner.x, inner.y - head, max(inner.width, even(width + 2 * LABEL_GAP)), inner.height + head
+            )
+    return {group.id: boxes[group.id] for group in spec.groups if group.id in boxes}
+
+
+def found_routes(
+    spec: Spec, sizes: Sizes, nodes: Mapping[str, Box], groups: Mapping[str, Box]
+) -> dict[str, Route]:
+    """A way for each arrow between nodes that stand anywhere: short ones first, each around the others."""
+    shapes = {node.id: node.shape for node in spec.nodes}
+    titles = group_titles(sizes, groups)
+    found: dict[str, Route] = {}
+    for node in spec.nodes:
+        for loop in loops_of(spec, sizes, node.id):
+            found[loop.edge.id] = own_loop(loop, nodes[node.id], node.shape, spec.direction)
+
+    def distance(edge: Edge) -> float:
+        (x, y), (u, v) = nodes[edge.source].center, nodes[edge.target].center
+        return abs(x - u) + abs(y - v)
+
+    for edge in sorted((edge for edge in spec.edges if edge.id not in found), key=distance):
+        labels = [route.label for route in found.values() if route.label]
+        points = search_way(
+            nodes[edge.source], nodes[edge.target], shapes[edge.source], shapes[edge.target],
+            [*nodes.values()], [*labels, *titles], [route.points for route in found.values()], spec.direction,
+        )  # fmt: skip
+        label = None
+        if edge.id in sizes.edge_labels:
+            lines = [route.points for route in found.values()]
+            label = label_on_way(
+                points, sizes.edge_labels[edge.id], [*nodes.values(), *labels, *titles], lines
+            )
+        found[edge.id] = Route("elbow", points, label)
+    return {edge.id: found[edge.id] for edge in spec.edges}
+
+
+def own_loop(loop: Loop, box: Box, shape: str, direction: Direction) -> Route:
+    """A loop below its node, or to its right where the map goes down."""
+    if direction == "right":
+        return loop_route(loop, box, shape)
+    turned = dataclasses.replace(loop, label=(loop.label[1], loop.label[0]))
+    route = loop_route(turned, Box(box.y, box.x, box.height, box.width), shape)
+    label = route.label
+    return Route(
+        route.kind,
+        [(y, x) for x, y in route.points],
+        Box(label.y, label.x, label.height, label.width) if label else None,
+    )
+
+
+def group_titles(sizes: Sizes, groups: Mapping[str, Box]) -> list[Box]:
+    """Where the labels of the groups are."""
+    return [
+        Box(groups[key].x + LABEL_GAP, groups[key].y + LABEL_GAP / 2, *size)
+        for key, size in sizes.group_labels.items()
+        if key in groups
+    ]
+
+
+@dataclass(frozen=True)
+class Port:
+    """Where an arrow may leave a node: a point of its outline, and one straight before it."""
+
+    outline: Point
+    outside: Point
+    axis: int  # 0: it leaves along x
+    cost: float
+
+
+def node_ports(box: Box, shape: str, obstacles: Sequence[Box], forward: int) -> list[Port]:
+    """The places where an arrow may leave; `forward` is the axis in which the map runs."""
+    ports = []
+    turned = Box(box.y, box.x, box.height, box.width)
+    for axis, flat in ((0, box), (1, turned)):
+        step = min(PORT_GAP, flat.height * PORT_SHARE[shape] / 2)
+        for by in (0.0, -step, step):
+            for side in (1, -1):
+                x, y = outline_point(shape, flat, flat.center[1] + by, side)
+                edge = flat.right if side > 0 else flat.x
+                for out in (20, 10):
+                    outside = (edge + side * out, y)
+                    here, there = ((x, y), outside) if axis == 0 else ((y, x), (outside[1], outside[0]))
+                    if not any(has_point(other, there) for other in obstacles):
+                        cost = (0 if axis == forward else BEND_COST / 2) + (8 if by else 0)
+                        ports.append(Port(here, there, axis, cost))
+                        break
+    return ports
+
+
+Stand = tuple[int, int, int]  # line along x, line along y, axis of the piece that led here
+
+
+def has_point(box: Box, point: Point) -> bool:
+    return box.x < point[0] < box.right and box.y < point[1] < box.bottom
+
+
+def search_way(
+    source: Box,
+    target: Box,
+    source_shape: str,
+    target_shape: str,
+    nodes: Sequence[Box],
+    labels: Sequence[Box],
+    lines: Sequence[Sequence[Point]],
+    direction: Direction,
+) -> list[Point]:
+    """A way from one node to another around all others: short, with few bends and crossings.
+
+    A* over the lines beside the boxes between the two; the whole map when there is no way there. When
+    there is none at all (a node lies on another), straight through.
+    """
+    whole = around_boxes([*nodes, *labels])
+    forward = 0 if direction == "right" else 1
+    for window in (grown(around_boxes([source, target]), 160), grown(whole, 200)):
+        near = [box for box in nodes if touch(box, window)]
+        beside = [box for box in labels if touch(box, window)]
+        way = search_in(source, target, (source_shape, target_shape), near, beside, lines, forward)
+        if way:
+            return way
+    return [source.center, target.center]
+
+
+def search_in(
+    source: Box,
+    target: Box,
+    shapes: tuple[str, str],
+    nodes: Sequence[Box],
+    labels: Sequence[Box],
+    lines: Sequence[Sequence[Point]],
+    forward: int,
+) -> list[Point]:
+    """The best way over the lines beside these boxes; empty when there is none."""
+    others = [box for box in nodes if box not in (source, target)]
+    walls = [grown(box, 9) for box in nodes] + [grown(box, 5) for box in labels]
+    closed = [grown(box, 5) for box in others] + [grown(box, 3) for box in labels]
+    starts = node_ports(source, shapes[0], [*closed, grown(target, 5)], forward)
+    ends = node_ports(target, shapes[1], [*closed, grown(source, 5)], forward)
+    coordinates: list[list[float]] = []
+    for axis in (0, 1):
+        values = {port.outside[axis] for port in (*starts, *ends)}
+        for box in (*nodes, *labels):
+            low, high = (box.x, box.right) if axis == 0 else (box.y, box.bottom)
+            for out in (10, 20, 34):
+                values |= {low - out, high + out}
+        middle = sorted((source.center[axis], target.center[axis]))
+        values |= {sum(middle) / 2}
+        coordinates.append(sorted(values))
+    xs, ys = coordinates
+    blocked = (
+        blocked_cells(xs, ys, walls),
+        blocked_cells(ys, xs, [Box(b.y, b.x, b.height, b.width) for b in walls]),
+    )
+    pieces: tuple[list[tuple[float, float, float]], ...] = ([], [])
+    for way in lines:
+        for (x1, y1), (x2, y2) in pairwise(way):
+            if y1 == y2:
+                pieces[0].append((y1, min(x1, x2), max(x1, x2)))
+            elif x1 == x2:
+                pieces[1].append((x1, min(y1, y2), max(y1, y2)))
+    costs: dict[tuple[int, int, int], float] = {}
+
+    def step_cost(axis: int, i: int, j: int) -> float:
+        """Of the cell after line i of `axis`, on line j of the other one."""
+        key = axis, i, j
+        if key not in costs:
+            along, across = (xs, ys) if axis == 0 else (ys, xs)
+            low, high, at = along[i], along[i + 1], across[j]
+            cost = high - low
+            for other, start, end in pieces[axis]:
+                if abs(other - at) < 8 and start < high and low < end:
+                    cost += 3 * (high - low) + 40
+            for other, start, end in pieces[1 - axis]:
+                if low <= other < high and start < at < end:
+                    cost += BEND_COST / 2
+            costs[key] = cost
+        return costs[key]
+
+    at_x, at_y = {x: i for i, x in enumerate(xs)}, {y: j for j, y in enumerate(ys)}
+    goals: dict[tuple[int, int], list[Port]] = {}
+    for port in ends:
+        goals.setdefault((at_x[port.outside[0]], at_y[port.outside[1]]), []).append(port)
+    goal = around_boxes([Box(*port.outside, 0, 0) for port in ends]) if ends else target
+
+    def ahead(i: int, j: int) -> float:
+        return max(goal.x - xs[i], 0, xs[i] - goal.right) + max(goal.y - ys[j], 0, ys[j] - goal.bottom)
+
+    queue: list[tuple[float, int, float, Stand, Port | None]] = []
+    came: dict[Stand, Stand | Port] = {}
+    known: dict[Stand, float] = {}
+    serial = 0
+    for port in starts:
+        state = (at_x[port.outside[0]], at_y[port.outside[1]], port.axis)
+        if port.cost < known.get(state, math.inf):
+            known[state], came[state] = port.cost, port
+            heappush(queue, (port.cost + ahead(*state[:2]), serial, port.cost, state, None))
+            serial += 1
+    while queue:
+        _, _, cost, state, end = heappop(queue)
+        if end is not None:
+            return way_back(state, came, end, xs, ys)
+        if cost > known[state]:
+            continue
+        i, j, axis = state
+        for port in goals.get((i, j), ()):
+            total = cost + port.cost + (BEND_COST if port.axis != axis else 0)
+            heappush(queue, (total, serial, total, state, port))
+            serial += 1
+        for turn in (0, 1):
+            for side in (1, -1):
+                k = (i if turn == 0 else j) + side
+                cell = min(k, k - side)
+                if not 0 <= k < len(xs if turn == 0 else ys):
+                    continue
+                line = j if turn == 0 else i
+                if (cell, line) in blocked[turn]:
+                    continue
+                following = (k, j, 0) if turn == 0 else (i, k, 1)
+                total = cost + step_cost(turn, cell, line) + (BEND_COST if turn != axis else 0)
+                if total < known.get(following, math.inf):
+                    known[following], came[following] = total, state
+                    heappush(
+                        queue, (total + ahead(following[0], following[1]), serial, total, following, None)
+                    )
+                    serial += 1
+    return []
+
+
+def blocked_cells(
+    along: Sequence[float], across: Sequence[float], walls: Sequence[Box]
+) -> set[tuple[int, int]]:
+    """The cells (after line i along, on line j across) that lead through a wall."""
+    blocked: set[tuple[int, int]] = set()
+    for box in walls:
+        first, last = bisect_right(along, box.x) - 1, bisect_left(along, box.right)
+        low, high = bisect_right(across, box.y), bisect_left(across, box.bottom)
+        blocked.update((i, j) for i in range(max(first, 0), last) for j in range(low, high))
+    return blocked
+
+
+def way_back(
+    state: Stand,
+    came: Mapping[Stand, Stand | Port],
+    end: Port,
+    xs: Sequence[float],
+    ys: Sequence[float],
+) -> list[Point]:
+    points = [end.outline, end.outside]
+    while True:
+        points.append((xs[state[0]], ys[state[1]]))
+        before = came[state]
+        if isinstance(before, Port):
+            points += [before.outside, before.outline]
+            return without_needless_points(points[::-1])
+        state = before
+
+
+def label_on_way(
+    points: Sequence[Point], size: Size, boxes: Sequence[Box], lines: Sequence[Sequence[Point]]
+) -> Box:
+    """A place for a label on a way, clear of all else if there is one: on a long piece, near its middle."""
+    best: tuple[float, Box] | None = None
+    for start, end in pairwise(points):
+        length = abs(start[0] - end[0]) + abs(start[1] - end[1])
+        room = size[0] if start[1] == end[1] else size[1]
+        for share in (0.5, 0.35, 0.65, 0.2, 0.8):
+            x, y = (start[axis] + (end[axis] - start[axis]) * share for axis in (0, 1))
+            box = Box(x - size[0] / 2, y - size[1] / 2, *size)
+            faults = 4.0 * sum(touch(grown(box, 3), other) for other in boxes)
+            faults += sum(crosses(way, box) for way in lines)
+            faults += sum(crosses(piece, box) for piece in pairwise(points) if piece != (start, end)) * 0.5
+            faults += (
+                (length * min(share, 1 - share) * 2 < room + 20) + abs(share - 0.5) - min(length, 400) / 1000
+            )
+            if best is None or faults < best[0]:
+                best = faults, box
+    assert best is not None
+    return best[1]
+
+
+def crosses(way: Sequence[Point], box: Box) -> bool:
+    """Whether a way enters a box."""
+    return any(enters(start, end, box) for start, end in pairwise(way))
+
+
+def enters(start: Point, end: Point, box: Box) -> bool:
+    """Whether a line enters a box (Liang and Barsky 1984)."""
+    low, high = 0.0, 1.0
+    for axis, (least, most) in enumerate(((box.x, box.right), (box.y, box.bottom))):
+        step = end[axis] - start[axis]
+        if abs(step) < 1e-9:
+            if not least < start[axis] < most:
+                return False
+            continue
+        bounds = sorted(((least - start[axis]) / step, (most - start[axis]) / step))
+        low, high = max(low, bounds[0]), min(high, bounds[1])
+    return high - low > 1e-9
+
+
+# --- straight and curved arrows, and notes ---
+
+
+def straightened(spec: Spec, sizes: Sizes, drawn: Placed) -> dict[str, Route]:
+    """The routes, with straight and curved ones as asked for where those are clear of nodes and labels."""
+    shapes = {node.id: node.shape for node in spec.nodes}
+    titles = group_titles(sizes, drawn.groups)
+    routes = dict(drawn.routes)
+    together: dict[frozenset[str], list[str]] = {}
+    for edge in spec.edges:
+        if edge.kind == "straight":
+            together.setdefault(frozenset((edge.source, edge.target)), []).append(edge.id)
+    for edge in spec.edges:
+        if edge.kind == "elbow" or edge.source == edge.target:
+            continue
+        old = routes[edge.id]
+        if edge.kind == "straight":
+            beside = together[frozenset((edge.source, edge.target))]
+            by = (beside.index(edge.id) - (len(beside) - 1) / 2) * PORT_GAP
+            by = by if edge.source == min(edge.source, edge.target) else -by
+            points = straight_way(
+                drawn.nodes[edge.source],
+                drawn.nodes[edge.target],
+                shapes[edge.source],
+                shapes[edge.target],
+                by,
+            )
+            seen = points
+        else:
+            points = curved_way(old)
+            seen = along_curve(points)
+        if not points:
+            continue
+        label = None
+        if old.label:
+            x, y = middle_of(points)
+            label = Box(x - old.label.width / 2, y - old.label.height / 2, old.label.width, old.label.height)
+        others = [box for key, box in drawn.nodes.items() if key not in (edge.source, edge.target)]
+        rest = [route for key, route in routes.items() if key != edge.id]
+        labels = [route.label for route in rest if route.label]
+        if edge.kind == "curved":
+            others += [grown(drawn.nodes[key], -12) for key in (edge.source, edge.target)]
+        if any(crosses(seen, grown(box, 6)) for box in others):
+            continue
+        if any(crosses(seen, box) for box in (*labels, *titles)):
+            continue
+        if label and any(touch(grown(label, 3), box) for box in (*drawn.nodes.values(), *labels, *titles)):
+            continue
+        if label and any(crosses(route.points, label) for route in rest):
+            continue
+        routes[edge.id] = Route(edge.kind, points, label)
+    return routes
+
+
+def straight_way(source: Box, target: Box, source_shape: str, target_shape: str, by: float) -> list[Point]:
+    """A line between the outlines of two nodes, `by` pixels beside the one between their middles."""
+    (x1, y1), (x2, y2) = source.center, target.center
+    length = math.hypot(x2 - x1, y2 - y1)
+    if not length:
+        return []
+    aside = -(y2 - y1) / length * by, (x2 - x1) / length * by
+    start, end = (x1 + aside[0], y1 + aside[1]), (x2 + aside[0], y2 + aside[1])
+    return [outline_hit(source_shape, source, start, end), outline_hit(target_shape, target, end, start)]
+
+
+def outline_hit(shape: str, box: Box, start: Point, end: Point) -> Point:
+    """Where the line from `start`, in the node, to `end`, outside it, leaves the outline; by bisection."""
+    (cx, cy), low, high = box.center, 0.0, 1.0
+    for _ in range(40):
+        share = (low + high) / 2
+        x, y = (start[axis] + (end[axis] - start[axis]) * share for axis in (0, 1))
+        u, v = abs(x - cx) / (box.width / 2 or 1), abs(y - cy) / (box.height / 2 or 1)
+        within = (
+            u + v < 1 if shape == "diamond" else u * u + v * v < 1 if shape == "ellipse" else max(u, v) < 1
+        )
+        low, high = (share, high) if within else (low, share)
+    return start[0] + (end[0] - start[0]) * low, start[1] + (end[1] - start[1]) * low
+
+
+def curved_way(route: Route) -> list[Point]:
+    """Points for a smooth arrow along an elbow's way: an odd number, the middle one under the label."""
+    points = list(route.points)
+    center = route.label.center if route.label else None
+    halves: list[list[Point]] = []
+    if center is None:
+        center = middle_along(points)
+    cut = next((k for k, (start, end) in enumerate(pairwise(points)) if on_piece(center, start, end)), 0)
+    for half in ([*points[: cut + 1], center], [*points[cut + 1 :][::-1], center]):
+        way = without_needless_points(half)
+        # Through the middles of the inner pieces: the curve cuts the corners.
+        middles = [((a[0] + b[0]) / 2, (a[1] + b[1]) / 2) for a, b in pairwise(way)]
+        halves.append([way[0], *(middles if len(way) > 2 else [])])
+    least = max(map(len, halves))
+    for half in halves:
+        while len(half) < least:
+            after = half[1] if len(half) > 1 else center
+            half.insert(1, ((half[0][0] + after[0]) / 2, (half[0][1] + after[1]) / 2))
+    return [*halves[0], center, *halves[1][::-1]]
+
+
+def on_piece(point: Point, start: Point, end: Point) -> bool:
+    return all(min(start[k], end[k]) - 1e-6 <= point[k] <= max(start[k], end[k]) + 1e-6 for k in (0, 1))
+
+
+def middle_along(points: Sequence[Point]) -> Point:
+    """The point half way along an elbow's way."""
+    pieces = [math.hypot(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(points)]
+    rest = sum(pieces) / 2
+    for (start, end), length in zip(pairwise(points), pieces, strict=True):
+        if rest <= length and length:
+            return start[0] + (end[0] - start[0]) * rest / length, start[1] + (
+                end[1] - start[1]
+            ) * rest / length
+        rest -= length
+    return points[-1]
+
+
+def middle_of(points: Sequence[Point]) -> Point:
+    """The point of a straight or curved arrow at which Excalidraw draws the label."""
+    if len(points) % 2:
+        return points[len(points) // 2]
+    first, second = points[len(points) // 2 - 1 : len(points) // 2 + 1]
+    return (first[0] + second[0]) / 2, (first[1] + second[1]) / 2
+
+
+def along_curve(points: Sequence[Point]) -> list[Point]:
+    """Points on the smooth curve through all points (Catmull-Rom, as roughjs draws it)."""
+    way: list[Point] = []
+    padded = [points[0], *points, points[-1]]
+    for k in range(1, len(padded) - 2):
+        before, start, end, after = padded[k - 1 : k + 3]
+        for step in range(12):
+            t = step / 12
+            way.append(
+                tuple(  # type: ignore[arg-type]
+                    (2 * start[n] + (end[n] - before[n]) * t
+                     + (2 * before[n] - 5 * start[n] + 4 * end[n] - after[n]) * t * t
+                     + (3 * start[n] - before[n] - 3 * end[n] + after[n]) * t * t * t) / 2
+                    for n in (0, 1)
+                )
+            )  # fmt: skip
+    return [*way, points[-1]]
+
+
+def note_places(spec: Spec, sizes: Sizes, drawn: Placed) -> dict[str, Box]:
+    """A place for each note: the given one, beside its node, or under the map."""
+    places = {
+        note.id: Box(*note.at, *sizes.notes[note.id]) for note in spec.notes if note.at is not None
+    } | dict(drawn.notes)
+    labels = [route.label for route in drawn.routes.values() if route.label]
+    full = [*drawn.nodes.values(), *labels, *group_titles(sizes, drawn.groups)]
+    for note in spec.notes:
+        if note.near is None or note.id in places:
+            continue
+        node, size = drawn.nodes[note.near], sizes.notes[note.id]
+
+        def fits(box: Box) -> bool:
+            wide = grown(box, LABEL_GAP - 2)
+            return not (
+                any(touch(wide, other) for other in (*full, *places.values()))
+                or any(crosses(route.points, wide) for route in drawn.routes.values())
+                or any(touch(wide, other) and not contains(other, wide) for other in drawn.groups.values())
+            )
+
+        places[note.id] = nearest_place(
+            Box(node.center[0] - size[0] / 2, node.bottom + LABEL_GAP, *size), fits
+        )
+    extent = extent_of(dataclasses.replace(drawn, notes=places))
+    x, y = extent.x, extent.bottom + NODE_GAP
+    for note in spec.notes:
+        if note.id not in places:
+            places[note.id] = Box(x, y, *sizes.notes[note.id])
+            y += sizes.notes[note.id][1] + LABEL_GAP
+    return {note.id: places[note.id] for note in spec.notes}
+
+
+def contains(outer: Box, inner: Box) -> bool:
+    """Whether all of one box lies in another."""
+    return around_boxes([outer, inner]) == outer
+
+
+def extent_of(drawn: Placed) -> Box:
+    """The box around a whole drawing."""
+    boxes = [*drawn.nodes.values(), *drawn.groups.values(), *drawn.notes.values()]
+    boxes += [Box(x, y, 0, 0) for route in drawn.routes.values() for x, y in route.points]
+    boxes += [route.label for route in drawn.routes.values() if route.label]
+    return around_boxes(boxes) if boxes else Box(0, 0, 0, 0)
+
+
+ENGINES: Mapping[str, Callable[[Spec, Sizes], Placed]] = {"own": layered}
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -776,18 +2719,1680 @@ def lay_out(spec: Spec, sizes: Sizes, engine: str = "own") -> Placed:
 # Elements: what Excalidraw draws
 # ----------------------------------------------------------------------------------------------------
 
+Element = dict[str, Any]
+Document = dict[str, Any]
+
+DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+# What Excalidraw leaves free between an arrow's end and the outline of the shape it points at.
+ARROW_GAP = 5
+GROUP_LABEL_AT = (14, 10)
+TITLE_GAP = 32
+
+
+def draw(spec: Spec, theme: Theme, placed: Placed, folder: Path) -> Document:
+    """The Excalidraw file of the map; images are read from the folder."""
+    files: dict[str, object] = {}
+    elements: list[Element] = []
+    shapes: dict[str, Element] = {}
+    insides = Insides({group.id: group for group in spec.groups})
+    for group in spec.groups:
+        elements += draw_group(group, placed.groups[group.id], theme, insides)
+    for node in spec.nodes:
+        drawn = draw_node(node, placed.nodes[node.id], theme, insides, folder)
+        shapes[node.id] = drawn[0]
+        elements += drawn
+        if node.shape == "image":
+            files[drawn[0]["fileId"]] = picture_file(drawn[0]["fileId"], read_picture(node, folder))
+    for note in spec.notes:
+        elements += draw_note(note, placed.notes[note.id], theme)
+    nodes = {node.id: node for node in spec.nodes}
+    for edge in spec.edges:
+        within = insides.shared(nodes[edge.source].group, nodes[edge.target].group)
+        frame = placed.groups.get(insides.frame(within) or "")
+        elements += draw_edge(edge, placed.routes[edge.id], shapes, theme, insides, within, frame)
+    if spec.title:
+        elements.append(draw_title(spec.title, elements, theme))
+    elements.sort(key=lambda element: element["index"])
+    list_bound_elements(elements)
+    for element in elements:
+        element["customData"] = fingerprint(element)
+    return document(elements, files, theme.background)
+
+
+def document(elements: Sequence[Element], files: Mapping[str, object], background: str) -> Document:
+    return {
+        "type": "excalidraw",
+        "version": 2,
+        "source": "build_excalidraw.py",
+        "elements": list(elements),
+        "appState": {
+            "gridSize": 20,
+            "gridStep": 5,
+            "gridModeEnabled": False,
+            "viewBackgroundColor": background,
+            "lockedMultiSelections": {},
+        },
+        "files": dict(files),
+    }
+
+
+@dataclass(frozen=True)
+class Insides:
+    """Which groups are around what."""
+
+    groups: Mapping[str, Group]
+
+    def around(self, group: str | None) -> list[str]:
+        """The group and those around it, the innermost first."""
+        chain = []
+        while group is not None:
+            chain.append(group)
+            group = self.groups[group].group
+        return chain
+
+    def shared(self, one: str | None, other: str | None) -> str | None:
+        """The innermost group that both are in."""
+        others = self.around(other)
+        return next((group for group in self.around(one) if group in others), None)
+
+    def frame(self, group: str | None) -> str | None:
+        """The frame around it; a frame is never inside of anything, so there is at most one."""
+        return next((id_ for id_ in self.around(group) if self.groups[id_].frame), None)
+
+    def fields(self, group: str | None) -> dict[str, object]:
+        """groupIds (what is selected together) and frameId of an element in that group."""
+        frame = self.frame(group)
+        return {
+            "groupIds": [element_id(f"group {id_}") for id_ in self.around(group) if id_ != frame],
+            "frameId": element_id(f"group {frame}") if frame is not None else None,
+        }
+
+    def key(self, layer: str, name: str, group: str | None) -> str:
+        """Where the element is in the drawing order, see order_key."""
+        frame = self.frame(group)
+        return order_key(layer, name) if frame is None else order_key("2", f"group {frame}", layer, name)
+
+
+def order_key(*parts: str) -> str:
+    """A key of Excalidraw's order of elements (a fractional index) of layers and names in turn.
+
+    Layers, the lowest first: 0 the boxes of groups (by depth, 0A, 0B…), 2 a frame with what is in it, 4
+    nodes, 6 notes, 8 arrows; z the frame itself, after what is in it. A name becomes six digits of its hash, so
+    that a new element changes no other's key. "a" and a digit are the whole part of such a number, the rest
+    its fraction; https://github.com/rocicorp/fractional-indexing has the rules.
+    """
+    return "a" + "".join(part if i % 2 == 0 else hash_digits(part) for i, part in enumerate(parts))
+
+
+def label_key(container_key: str) -> str:
+    """The key directly after the container's: no other key begins with the container's whole key."""
+    return container_key + "V"
+
+
+def hash_digits(name: str) -> str:
+    """Six digits by the name's hash, the last of them not 0: a fraction must not end in 0."""
+    value = hash_of(name)
+    digits = DIGITS[1 + value % 61]
+    value //= 61
+    for _ in range(5):
+        digits = DIGITS[value % 62] + digits
+        value //= 62
+    return digits
+
+
+def hash_of(name: str) -> int:
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
+
+
+def element_id(name: str) -> str:
+    """An id that says what it is of, safe in a file name, a selector and an address: node-api-3f2a91c0."""
+    readable = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40]
+    return f"{readable}-{hash_of(name) & 0xFFFFFFFF:08x}"
+
+
+def element(name: str, type_: str, box: Box, key: str, **fields: object) -> Element:
+    """Every field that Excalidraw keeps for an element; the more special ones come as keywords."""
+    return {
+        "id": element_id(name),
+        "type": type_,
+        "x": quarter(box.x),
+        "y": quarter(box.y),
+        "width": quarter(box.width),
+        "height": quarter(box.height),
+        "angle": 0,
+        "strokeColor": "#1e1e1e",
+        "backgroundColor": "transparent",
+        "fillStyle": "solid",
+        "strokeWidth": 2,
+        "strokeStyle": "solid",
+        "roughness": 0,
+        "opacity": 100,
+        "groupIds": [],
+        "frameId": None,
+        "index": key,
+        "roundness": None,
+        "seed": hash_of(f"seed {name}") & 0x7FFFFFFF,
+        "version": 1,
+        "versionNonce": hash_of(f"nonce {name}") & 0x7FFFFFFF,
+        "isDeleted": False,
+        "boundElements": [],
+        "updated": 1,
+        "link": None,
+        "locked": False,
+        "customData": {"name": name},
+        **fields,
+    }
+
+
+def quarter(value: float) -> float:
+    """The nearest quarter of a px: sums of them are exact, and short in the file."""
+    rounded = round(value * 4) / 4
+    return int(rounded) if rounded == int(rounded) else rounded
+
+
+def text_element(name: str, text: Text, words: str, at: Point, key: str, **fields: object) -> Element:
+    """The text; where lines were broken, Excalidraw is told to go on breaking them at this width."""
+    lines = "\n".join(text.lines)
+    return element(
+        name,
+        "text",
+        Box(at[0], at[1], text.width, text.height),
+        key,
+        **{
+            "text": lines,
+            "originalText": words,
+            "fontSize": text.size,
+            "fontFamily": text.font,
+            "lineHeight": LINE_HEIGHTS[text.font],
+            "textAlign": "left",
+            "verticalAlign": "top",
+            "containerId": None,
+            "autoResize": lines == words or "containerId" in fields,
+            **fields,
+        },
+    )
+
+
+def draw_group(group: Group, box: Box, theme: Theme, insides: Insides) -> list[Element]:
+    name = f"group {group.id}"
+    color = color_of(group.color, theme.muted, theme, f"group {group.id!r}")
+    if group.frame:
+        key = order_key("2", name, "z")
+        return [element(name, "frame", box, key, strokeColor="#bbb", name=group.label or None)]
+    depth = DIGITS[10 + len(insides.around(group.id))]
+    fields = insides.fields(group.id)
+    outline = element(
+        name,
+        "rectangle",
+        box,
+        insides.key(f"0{depth}", name, group.id),
+        strokeColor=color,
+        backgroundColor=theme.group_fill,
+        strokeWidth=1,
+        strokeStyle="dashed" if theme.group_fill == "transparent" else "solid",
+        roughness=theme.roughness,
+        roundness={"type": 3},
+        **fields,
+    )
+    if not group.label:
+        return [outline]
+    text = wrap(group.label, FONTS[theme.font], theme.small_size, 10_000)
+    at = box.x + GROUP_LABEL_AT[0], box.y + GROUP_LABEL_AT[1]
+    key = label_key(str(outline["index"]))
+    return [
+        outline,
+        text_element(f"label of {name}", text, group.label, at, key, strokeColor=color, **fields),
+    ]
+
+
+def draw_node(node: Node, box: Box, theme: Theme, insides: Insides, folder: Path) -> list[Element]:
+    """The node's shape and, after it, its label."""
+    name = f"node {node.id}"
+    key = insides.key("4", name, node.group)
+    fields = {**insides.fields(node.group), "link": node.link}
+    color = color_of(node.color, theme.ink, theme, f"node {node.id!r}")
+    font = FONTS[theme.font]
+    if node.shape == "text":
+        text = wrap(node.label, font, theme.font_size, box.width)
+        return [text_element(name, text, node.label, (box.x, box.y), key, strokeColor=color, **fields)]
+    if node.shape == "image":
+        return draw_picture(node, box, theme, key, fields, folder)
+    shape = element(
+        name,
+        node.shape,
+        box,
+        key,
+        strokeColor=color,
+        backgroundColor=theme.fill,
+        strokeWidth=theme.stroke_width,
+        roughness=theme.roughness,
+        roundness={"rectangle": {"type": 3}, "diamond": {"type": 2}}.get(node.shape),
+        **fields,
+    )
+    text = wrap(node.label, font, theme.font_size, label_room(node.shape, box.width))
+    label = bound_label(shape, text, node.label, theme.ink)
+    return [shape, label]
+
+
+def bound_label(
+    container: Element, text: Text, words: str, color: str, center: Point | None = None
+) -> Element:
+    """The text in the middle of its container, or around the point where an arrow carries it."""
+    x, y = center or Box(*(container[key] for key in ("x", "y", "width", "height"))).center
+    return text_element(
+        f"label of {container['customData']['name']}",
+        text,
+        words,
+        (x - text.width / 2, y - text.height / 2),
+        label_key(container["index"]),
+        strokeColor=color,
+        textAlign="center",
+        verticalAlign="middle",
+        containerId=container["id"],
+        groupIds=container["groupIds"],
+        frameId=container["frameId"],
+    )
+
+
+def draw_picture(
+    node: Node, box: Box, theme: Theme, key: str, fields: Mapping[str, object], folder: Path
+) -> list[Element]:
+    """The image, and its label under it: Excalidraw binds no text to an image, so the two are a group."""
+    name = f"node {node.id}"
+    width, height = picture_size(node, folder)
+    together = {
+        **fields,
+        "groupIds": [element_id(f"picture {node.id}"), *cast("list[str]", fields["groupIds"])],
+    }
+    image = element(
+        name,
+        "image",
+        Box(box.center[0] - width / 2, box.y, width, height),
+        key,
+        strokeColor="transparent",
+        status="saved",
+        # The way Excalidraw names files, by their content.
+        fileId=hashlib.sha1(read_picture(node, folder), usedforsecurity=False).hexdigest(),
+        scale=[1, 1],
+        crop=None,
+        **(together if node.label else fields),
+    )
+    if not node.label:
+        return [image]
+    text = image_label(node, theme)
+    at = box.center[0] - text.width / 2, box.y + height + BOUND_TEXT_PADDING
+    color = color_of(node.color, theme.ink, theme, f"node {node.id!r}")
+    label = text_element(
+        f"label of {name}",
+        text,
+        node.label,
+        at,
+        label_key(key),
+        strokeColor=color,
+        textAlign="center",
+        **together,
+    )
+    return [image, label]
+
+
+def picture_file(file_id: str, content: bytes) -> dict[str, object]:
+    mime = mime_type(content)
+    data_url = f"data:{mime};base64,{base64.b64encode(content).decode()}"
+    return {"mimeType": mime, "id": file_id, "dataURL": data_url, "created": 1}
+
+
+def draw_note(note: Note, box: Box, theme: Theme) -> list[Element]:
+    name = f"note {note.id}"
+    text = wrap(note.text, FONTS[theme.font], theme.small_size, WIDEST_NOTE)
+    return [
+        text_element(name, text, note.text, (box.x, box.y), order_key("6", name), strokeColor=theme.muted)
+    ]
+
+
+def draw_title(title: str, elements: Sequence[Element], theme: Theme) -> Element:
+    """The title over the top left corner of everything else."""
+    text = wrap(title, FONTS[theme.font], theme.title_size, 10_000)
+    left = min((element["x"] for element in elements), default=0)
+    top = min((element["y"] + min(0, lowest(element)) for element in elements), default=0)
+    at = left, top - TITLE_GAP - text.height
+    return text_element("title", text, title, at, order_key("6", "title"), strokeColor=theme.ink)
+
+
+def lowest(element: Element) -> float:
+    """How far an element's drawing begins above its y: an arrow may go up from its first point."""
+    return min((y for _, y in element.get("points", [])), default=0)
+
+
+def draw_edge(
+    edge: Edge,
+    route: Route,
+    shapes: Mapping[str, Element],
+    theme: Theme,
+    insides: Insides,
+    within: str | None,
+    frame: Box | None,
+) -> list[Element]:
+    """The arrow and, after it, its label; `within` is the group of both ends, `frame` the box of its frame."""
+    name = f"edge {edge.id}"
+    source, target = shapes[edge.source], shapes[edge.target]
+    outline_points = clip_ends(route.points, source, target)
+    points = pull_back(outline_points, ARROW_GAP + theme.line_width / 2)
+    if route.label is not None:
+        points = with_middle(points, route.label.center)
+    start = quarter(points[0][0]), quarter(points[0][1])
+    relative = distinct([(quarter(x - start[0]), quarter(y - start[1])) for x, y in points])
+    # A frame cuts off what sticks out of it, so an arrow that does is not its member.
+    if frame is not None and not all(holds(frame, point) for point in points):
+        within = None
+    fields = insides.fields(within)
+    color = color_of(edge.color, theme.line, theme, f"edge {edge.id!r}")
+    elbowed = route.kind == "elbow"
+    # An elbow arrow is drawn anew from the points of its bindings, the others aim at them and stop at the outline.
+    bound = points if elbowed else outline_points
+    arrow = element(
+        name,
+        "arrow",
+        Box(start[0], start[1], extent(x for x, _ in relative), extent(y for _, y in relative)),
+        insides.key("8", name, within),
+        strokeColor=color,
+        strokeWidth=theme.line_width,
+        strokeStyle="dashed" if edge.dashed else "solid",
+        roughness=theme.roughness,
+        roundness={"type": 2} if route.kind == "curved" else None,
+        points=[list(point) for point in relative],
+        # Excalidraw 0.18 adds this field to every arrow that has it not.
+        lastCommittedPoint=None,
+        startBinding=binding(source, bound[0], elbowed),
+        endBinding=binding(target, bound[-1], elbowed),
+        startArrowhead="arrow" if edge.both else None,
+        endArrowhead="arrow",
+        elbowed=elbowed,
+        **({"fixedSegments": None, "startIsSpecial": None, "endIsSpecial": None} if elbowed else {}),
+        **fields,
+    )
+    if not edge.label:
+        return [arrow]
+    text = wrap(edge.label, FONTS[theme.font], theme.small_size, WIDEST_ARROW_LABEL)
+    center = route.label.center if route.label is not None else middle_of(points)
+    label = bound_label(arrow, text, edge.label, theme.muted if edge.color is None else color, center)
+    return [arrow, label]
+
+
+def binding(shape: Element, point: Point, elbowed: bool) -> dict[str, object]:
+    """What holds an arrow's end to a shape: the point as a share of the shape's box."""
+    ratios = [
+        (point[0] - shape["x"]) / shape["width"],
+        (point[1] - shape["y"]) / shape["height"],
+    ]
+    # Excalidraw moves ends off the exact middle, where its directions would be ambiguous.
+    fixed_point = [0.5001 if abs(ratio - 0.5) < 1e-3 else round(ratio, 4) for ratio in ratios]
+    # Excalidraw 0.18 wants focus and gap as well; the version after it takes them off again, but for elbows.
+    older = {"focus": 0, "gap": ARROW_GAP} if elbowed else {}
+    return {"elementId": shape["id"], "fixedPoint": fixed_point, "mode": "orbit", **older}
+
+
+def clip_ends(points: Sequence[Point], source: Element, target: Element) -> list[Point]:
+    """The points with both ends on the outlines of the two shapes instead of on their boxes."""
+    first = on_outline(points[1], points[0], source)
+    last = on_outline(points[-2], points[-1], target)
+    return [first, *points[1:-1], last]
+
+
+def on_outline(before: Point, end: Point, shape: Element) -> Point:
+    """Where the ray from `before` through `end` meets the shape; `end` itself where it misses it."""
+    half_width, half_height = shape["width"] / 2, shape["height"] / 2
+    center = shape["x"] + half_width, shape["y"] + half_height
+    # In a space where the shape is a circle, a square on its corner or a square, with radius 1 around 0.
+    x, y = (before[0] - center[0]) / half_width, (before[1] - center[1]) / half_height
+    dx, dy = (end[0] - before[0]) / half_width, (end[1] - before[1]) / half_height
+    if shape["type"] == "ellipse":
+        a, b, c = dx * dx + dy * dy, 2 * (x * dx + y * dy), x * x + y * y - 1
+        root = b * b - 4 * a * c
+        hits = [(-b - math.sqrt(root)) / (2 * a)] if root >= 0 and a > 0 else []
+    elif shape["type"] == "diamond":
+        hits = hits_on_sides(x, y, dx, dy, ((1, 1), (1, -1), (-1, 1), (-1, -1)))
+    else:
+        hits = hits_on_sides(x, y, dx, dy, ((1, 0), (-1, 0), (0, 1), (0, -1)))
+    nearest_hit = min((t for t in hits if t > 0), default=None)
+    if nearest_hit is None:
+        return end
+    return before[0] + nearest_hit * (end[0] - before[0]), before[1] + nearest_hit * (end[1] - before[1])
+
+
+def hits_on_sides(x: float, y: float, dx: float, dy: float, sides: Sequence[tuple[int, int]]) -> list[float]:
+    """Where the ray meets a side (normal · point = 1) at a point that is not beyond another side."""
+    hits = []
+    for nx, ny in sides:
+        speed = nx * dx + ny * dy
+        if speed < 0:
+            t = (1 - nx * x - ny * y) / speed
+            px, py = x + t * dx, y + t * dy
+            if all(mx * px + my * py <= 1 + 1e-6 for mx, my in sides):
+                hits.append(t)
+    return hits
+
+
+def pull_back(points: Sequence[Point], gap: float) -> list[Point]:
+    """The points with both ends short of the shapes by the gap, where their segments are long enough."""
+    first, last = shortened(points[1], points[0], gap), shortened(points[-2], points[-1], gap)
+    if len(points) == 2 and math.dist(*points) < 4 * gap:
+        return list(points)
+    return [first, *points[1:-1], last]
+
+
+def shortened(before: Point, end: Point, gap: float) -> Point:
+    length = math.dist(before, end)
+    share = max(0.0, 1 - gap / length) if length > 2 * gap else 1.0
+    return before[0] + share * (end[0] - before[0]), before[1] + share * (end[1] - before[1])
+
+
+def with_middle(points: Sequence[Point], center: Point) -> list[Point]:
+    """The same way with points added so that the middle one is where the label is.
+
+    Excalidraw draws an arrow's label at the middle point, or on the middle segment of an even number of
+    points.
+    """
+    if math.dist(middle_of(points), center) < 1:
+        return list(points)
+    at = min(range(len(points) - 1), key=lambda i: math.dist(center, foot(center, points[i], points[i + 1])))
+    middle = foot(center, points[at], points[at + 1])
+    left, right = list(points[: at + 1]), list(points[at + 1 :])
+    n_missing = len(right) - len(left)
+    left += between(left[-1], middle, n_missing)
+    right = between(middle, right[0], -n_missing) + right
+    return [*left, middle, *right]
+
+
+def middle_of(points: Sequence[Point]) -> Point:
+    half = len(points) // 2
+    if len(points) % 2:
+        return points[half]
+    (ax, ay), (bx, by) = points[half - 1 : half + 1]
+    return (ax + bx) / 2, (ay + by) / 2
+
+
+def foot(point: Point, a: Point, b: Point) -> Point:
+    """The point of the segment from a to b that is nearest."""
+    length_squared = (b[0] - a[0]) ** 2 + (b[1] - a[1]) ** 2
+    if length_squared == 0:
+        return a
+    share = ((point[0] - a[0]) * (b[0] - a[0]) + (point[1] - a[1]) * (b[1] - a[1])) / length_squared
+    share = min(1.0, max(0.0, share))
+    return a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1])
+
+
+def between(a: Point, b: Point, n: int) -> list[Point]:
+    """n points evenly on the way from a to b; none for an n below 1."""
+    return [(a[0] + (b[0] - a[0]) * i / (n + 1), a[1] + (b[1] - a[1]) * i / (n + 1)) for i in range(1, n + 1)]
+
+
+def distinct(points: Sequence[Point]) -> list[Point]:
+    """The points without repetitions, but never fewer than two."""
+    kept = [point for i, point in enumerate(points) if i == 0 or point != points[i - 1]]
+    return kept if len(kept) > 1 else [kept[0], (kept[0][0] + 1, kept[0][1])]
+
+
+def extent(values: Iterable[float]) -> float:
+    known = list(values)
+    return max(known) - min(known)
+
+
+def holds(box: Box, point: Point) -> bool:
+    return box.x <= point[0] <= box.right and box.y <= point[1] <= box.bottom
+
+
+def list_bound_elements(elements: Sequence[Element]) -> None:
+    """Fills boundElements: every shape lists its label and the arrows bound to it, each arrow its label.
+
+    Excalidraw does not repair a missing arrow here: it would stay where it is when its shape is dragged.
+    """
+    by_id = {element["id"]: element for element in elements}
+    for element in elements:
+        element["boundElements"] = []
+    for element in elements:
+        containers = [element.get("containerId")] if element["type"] == "text" else bound_ids(element)
+        for container in dict.fromkeys(id_ for id_ in containers if id_ in by_id):
+            by_id[container]["boundElements"].append({"type": element["type"], "id": element["id"]})
+
+
+def bound_ids(element: Element) -> list[str]:
+    """The ids of the shapes that an arrow is bound to."""
+    bindings = [element.get("startBinding"), element.get("endBinding")]
+    return [binding["elementId"] for binding in bindings if binding]
+
+
 # ----------------------------------------------------------------------------------------------------
 # Update: what a person changed in the file stays
 # ----------------------------------------------------------------------------------------------------
+
+# Every element drawn here carries in customData what it was drawn as, and a hash of each thing that a
+# person may change; what no longer has that hash was changed by a person since.
+STYLE = (
+    "strokeColor backgroundColor fillStyle strokeWidth strokeStyle roughness opacity roundness fontSize "
+    "fontFamily textAlign verticalAlign startArrowhead endArrowhead link locked"
+).split()
+ASPECTS: Mapping[str, Sequence[str]] = {
+    "style": STYLE,
+    "place": ("x", "y", "points"),
+    "size": ("width", "height"),
+    "words": ("originalText", "name"),
+}
+ARROW_PLACE = "x y width height points startBinding endBinding elbowed fixedSegments startIsSpecial endIsSpecial".split()
+
+
+def fingerprint(element: Element) -> dict[str, str]:
+    """The element's name, and the hash of each aspect of it."""
+    hashes = {aspect: aspect_hash(element, aspect) for aspect in ASPECTS}
+    return {"name": element["customData"]["name"], **hashes}
+
+
+def aspect_hash(element: Element, aspect: str) -> str:
+    values = [element.get(key) for key in ASPECTS[aspect]]
+    # 1 and 1.0 are one number to JavaScript, which writes the file next.
+    plain = json.dumps(values, ensure_ascii=False).replace(".0,", ",").replace(".0]", "]")
+    return f"{hash_of(plain) & 0xFFFFFF:06x}"
+
+
+def is_edited(element: Element, aspect: str) -> bool:
+    return bool(element["customData"].get(aspect) != aspect_hash(element, aspect))
+
+
+def drawn_elements(document: Document) -> dict[str, Element]:
+    """The elements of a file that were drawn by this program, by name; a person's copy of one is not."""
+    drawn = {}
+    for element in document["elements"]:
+        name = (element.get("customData") or {}).get("name")
+        if isinstance(name, str) and element_id(name) == element["id"] and not element["isDeleted"]:
+            drawn[name] = element
+    return drawn
+
+
+def with_edits(spec: Spec, file: Document) -> Spec:
+    """The spec with the places, sizes and words that a person gave to things in the file.
+
+    What the person left alone goes by the spec; without a place in the spec it stays where it was. Words
+    that both the person and the spec changed are the spec's.
+    """
+    drawn = drawn_elements(file)
+    return dataclasses.replace(
+        spec,
+        title=edited_words(drawn.get("title"), spec.title),
+        nodes=[node_with_edits(node, drawn) for node in spec.nodes],
+        groups=[
+            dataclasses.replace(group, label=edited_words(drawn.get(label_name("group", group)), group.label))
+            for group in spec.groups
+        ],
+        edges=[
+            dataclasses.replace(edge, label=edited_words(drawn.get(label_name("edge", edge)), edge.label))
+            for edge in spec.edges
+        ],
+        notes=[
+            dataclasses.replace(
+                note,
+                text=edited_words(drawn.get(f"note {note.id}"), note.text),
+                at=edited_place(drawn.get(f"note {note.id}"), note.at),
+            )
+            for note in spec.notes
+        ],
+    )
+
+
+def label_name(kind: str, thing: Group | Edge) -> str:
+    return f"group {thing.id}" if getattr(thing, "frame", False) else f"label of {kind} {thing.id}"
+
+
+def node_with_edits(node: Node, drawn: Mapping[str, Element]) -> Node:
+    shape = drawn.get(f"node {node.id}")
+    words = shape if node.shape == "text" else drawn.get(f"label of node {node.id}")
+    node = dataclasses.replace(node, label=edited_words(words, node.label))
+    if shape is None or shape["type"] != node.shape:
+        return node
+    size = (shape["width"], shape["height"]) if is_edited(shape, "size") else node.size
+    at = edited_place(shape, node.at)
+    if at is not None and node.shape == "image" and words is not None:
+        # The node's box is that of image and label together, the wider of the two over its whole width.
+        at = min(at[0], shape["x"] + shape["width"] / 2 - words["width"] / 2), at[1]
+    return dataclasses.replace(node, at=at, size=size)
+
+
+def edited_place(element: Element | None, given: Point | None) -> Point | None:
+    if element is None or (given is not None and not is_edited(element, "place")):
+        return given
+    return element["x"], element["y"]
+
+
+def edited_words(element: Element | None, words: str) -> str:
+    if element is None or not is_edited(element, "words") or has_new_words(element, words):
+        return words
+    return clean_text(element.get("originalText") or element.get("name") or "") or words
+
+
+def has_new_words(element: Element, words: str) -> bool:
+    """Whether the spec's words are others than those that the element was drawn with."""
+    keys = {"originalText": None, "name": words} if element["type"] == "frame" else {"originalText": words}
+    return bool(element["customData"].get("words") != aspect_hash(keys, "words"))
+
+
+def overruled_words(spec: Spec, file: Document) -> list[str]:
+    """A remark for each text that the spec and a person both changed."""
+    words = {"title": spec.title}
+    words |= {f"label of node {n.id}" if n.shape != "text" else f"node {n.id}": n.label for n in spec.nodes}
+    words |= {label_name("group", group): group.label for group in spec.groups}
+    words |= {label_name("edge", edge): edge.label for edge in spec.edges}
+    words |= {f"note {note.id}": note.text for note in spec.notes}
+    return [
+        f"{name}: the file says {element.get('originalText') or element.get('name')!r}, now it is {words[name]!r}"
+        for name, element in drawn_elements(file).items()
+        if name in words and is_edited(element, "words") and has_new_words(element, words[name])
+    ]
+
+
+def keep_edits(new: Document, file: Document) -> Document:
+    """The new drawing with what a person changed in the file: colours, arrows' ways, elements of their own."""
+    drawn = drawn_elements(file)
+    old_boxes = {element["id"]: box_of(element) for element in drawn.values()}
+    new_boxes = {element["id"]: box_of(element) for element in new["elements"]}
+    for element in new["elements"]:
+        old = drawn.get(element["customData"]["name"])
+        if old is not None and old["type"] == element["type"]:
+            keep_style(element, old)
+            keep_place(element, old, drawn, old_boxes, new_boxes)
+            if is_edited(old, "words") and element.get("originalText") == old.get("originalText"):
+                element["customData"]["words"] = old["customData"]["words"]
+    ours = {element["id"] for element in new["elements"]}
+    drawn_ids = {element["id"] for element in drawn.values()}
+    extras = [
+        dict(element)
+        for element in file["elements"]
+        if element["id"] not in drawn_ids | ours and not element["isDeleted"]
+    ]
+    labelled = {element["containerId"] for element in new["elements"] if element.get("containerId")}
+    let_go(extras, ours | {element["id"] for element in extras}, labelled)
+    elements = in_order(new["elements"], extras)
+    list_bound_elements(elements)
+    files = {
+        **{e["fileId"]: file["files"][e["fileId"]] for e in extras if e["type"] == "image"},
+        **new["files"],
+    }
+    background = file["appState"].get("viewBackgroundColor")
+    if background in {theme.background for theme in THEMES.values()} or not is_color(background):
+        background = new["appState"]["viewBackgroundColor"]
+    return {**new, **document(elements, files, background)}
+
+
+def box_of(element: Element) -> Box:
+    return Box(element["x"], element["y"], element["width"], element["height"])
+
+
+def keep_style(element: Element, old: Element) -> None:
+    element["angle"] = old["angle"]
+    if is_edited(old, "style"):
+        element.update({key: old[key] for key in STYLE if key in old and key in element})
+    theirs = [id_ for id_ in old["groupIds"] if id_ not in element["groupIds"] and not is_group_of_ours(id_)]
+    element["groupIds"] = [*element["groupIds"], *theirs]
+
+
+def is_group_of_ours(group_id: str) -> bool:
+    return re.fullmatch(r"(group|picture)-.*-[0-9a-f]{8}", group_id) is not None
+
+
+def keep_place(
+    element: Element,
+    old: Element,
+    drawn: Mapping[str, Element],
+    old_boxes: Mapping[str, Box],
+    new_boxes: Mapping[str, Box],
+) -> None:
+    """The place of what has none in the spec: the way of an arrow, a title, the label or box of a group."""
+    name = element["customData"]["name"]
+    if element["type"] == "arrow":
+        is_same = bound_ids(element) == bound_ids(old) and all(
+            old_boxes.get(id_) == new_boxes[id_] for id_ in bound_ids(element)
+        )
+        if is_same and is_edited(old, "place"):
+            element.update({key: old[key] for key in ARROW_PLACE if key in old})
+    elif name.startswith("label of edge "):
+        arrow = drawn.get(name.removeprefix("label of "))
+        if arrow is not None and is_edited(arrow, "place") and is_edited(old, "place"):
+            element.update(x=old["x"], y=old["y"])
+    elif name.startswith("group ") and is_edited(old, "size"):
+        box, old_box = box_of(element), box_of(old)
+        if holds(old_box, (box.x, box.y)) and holds(old_box, (box.right, box.bottom)):
+            element.update(x=old["x"], y=old["y"], width=old["width"], height=old["height"])
+    elif element["type"] == "text" and not element["containerId"] and is_edited(old, "place"):
+        element.update(x=old["x"], y=old["y"])
+
+
+def let_go(extras: Sequence[Element], known: Collection[str], labelled: Collection[str]) -> None:
+    """Takes references to what is no longer in the drawing out of a person's own elements."""
+    for element in extras:
+        for key in ("startBinding", "endBinding"):
+            if element.get(key) and element[key]["elementId"] not in known:
+                element[key] = None
+        for key in ("containerId", "frameId"):
+            if element.get(key) is not None and element[key] not in known:
+                element[key] = None
+        # The arrow or shape that they wrote on has a label from the spec by now; theirs stands free.
+        if element.get("containerId") in labelled:
+            element["containerId"] = None
+
+
+def in_order(ours: Sequence[Element], extras: Sequence[Element]) -> list[Element]:
+    """All elements in drawing order: the extras at their place in the file as far as the rules allow."""
+    labels = {element["containerId"]: element for element in [*extras, *ours] if element.get("containerId")}
+    heads = [element for element in [*ours, *extras] if not element.get("containerId")]
+    heads.sort(key=lambda element: element["index"] if is_order_key(element["index"]) else "zz")
+    for member in [element for element in extras if element in heads and element.get("frameId")]:
+        ids = [element["id"] for element in heads]
+        if ids.index(member["frameId"]) < ids.index(member["id"]):
+            heads.remove(member)
+            heads.insert(ids.index(member["frameId"]), member)
+    elements = [e for head in heads for e in (head, labels.get(head["id"])) if e is not None]
+    our_ids = {element["id"] for element in ours}
+    for i, element in enumerate(elements):
+        if element["id"] not in our_ids:
+            low = elements[i - 1]["index"] if i else ""
+            high = next((e["index"] for e in elements[i + 1 :] if e["id"] in our_ids), "")
+            key = element["index"]
+            if not is_order_key(key) or key <= low or (high and key >= high):
+                element["index"] = key_between(low, high)
+    return elements
+
+
+def key_between(low: str, high: str) -> str:
+    """A key after low and before high ("": no bound); the whole part of low stays, its fraction grows."""
+    if not low:
+        low = whole_part_before(high)
+    fraction = low[whole_length(low) :]
+    bound = high[whole_length(low) :] if high.startswith(low[: whole_length(low)]) else ""
+    return low[: whole_length(low)] + fraction_between(fraction, bound)
+
+
+def whole_part_before(high: str) -> str:
+    """The whole part of high where a fraction below that of high is possible, else the whole part before it."""
+    whole = high[: whole_length(high)] if high else "a0"
+    return whole if high != whole else "Zz"
+
+
+def fraction_between(low: str, high: str) -> str:
+    """Digits after low and before high, both without a 0 at their end; "" for high is no bound."""
+    if high:
+        n_shared = next((i for i, digit in enumerate(high) if (low + "0" * len(high))[i] != digit), len(high))
+        if n_shared:
+            return high[:n_shared] + fraction_between(low[n_shared:], high[n_shared:])
+    low_digit = DIGITS.index(low[0]) if low else 0
+    high_digit = DIGITS.index(high[0]) if high else len(DIGITS)
+    if high_digit - low_digit > 1:
+        return DIGITS[(low_digit + high_digit) // 2]
+    if len(high) > 1:
+        return high[0]
+    return DIGITS[low_digit] + fraction_between(low[1:], "")
+
 
 # ----------------------------------------------------------------------------------------------------
 # Check: is a file sound
 # ----------------------------------------------------------------------------------------------------
 
+TYPES = "rectangle ellipse diamond text arrow line image frame magicframe freedraw embeddable iframe".split()
+BINDABLE = set(TYPES) - {"arrow", "line", "freedraw"}
+ARROWHEADS = (
+    "arrow bar dot circle circle_outline triangle triangle_outline diamond diamond_outline crowfoot_one "
+    "crowfoot_many crowfoot_one_or_many cardinality_one cardinality_many cardinality_one_or_many "
+    "cardinality_exactly_one cardinality_zero_or_one cardinality_zero_or_many"
+).split()
+# Excalidraw's fonts, with the three that it keeps for older files.
+KNOWN_FONTS = (1, 2, 3, *LINE_HEIGHTS)
+COMMON_FIELDS = (
+    "x y width height angle strokeColor backgroundColor fillStyle strokeWidth strokeStyle roughness opacity "
+    "groupIds frameId index roundness seed version versionNonce isDeleted boundElements updated link locked"
+).split()
+TYPE_FIELDS = {
+    "text": "text originalText fontSize fontFamily lineHeight textAlign verticalAlign containerId autoResize".split(),
+    "arrow": "points startBinding endBinding startArrowhead endArrowhead elbowed".split(),
+    "line": ["points"],
+    "frame": ["name"],
+    "image": "fileId status scale".split(),
+}
+NUMBERS = "x y width height angle strokeWidth roughness opacity seed version versionNonce updated fontSize lineHeight".split()
+CHOICES: Mapping[str, Sequence[object]] = {
+    "fillStyle": ("solid", "hachure", "cross-hatch", "zigzag"),
+    "strokeStyle": ("solid", "dashed", "dotted"),
+    "textAlign": ("left", "center", "right"),
+    "verticalAlign": ("top", "middle", "bottom"),
+    "fontFamily": KNOWN_FONTS,
+    "isDeleted": (True, False),
+    "locked": (True, False),
+    "elbowed": (True, False),
+    "autoResize": (True, False),
+    "status": ("pending", "saved", "error"),
+    "startArrowhead": (None, *ARROWHEADS),
+    "endArrowhead": (None, *ARROWHEADS),
+}
+# Kerning makes lines up to this much narrower than the sum of their characters.
+NARROWEST = 0.95
+
+
+def faults(file: object) -> list[str]:
+    """What is wrong with an Excalidraw file, "ID: what" each; no entry: it opens as it was meant.
+
+    That Excalidraw opens a file is not enough: it silently drops, clips or leaves behind what these rules
+    name.
+    """
+    if not isinstance(file, dict):
+        return ["file: is not a JSON object"]
+    found = []
+    if file.get("type") != "excalidraw":
+        found.append(f'file: type is {file.get("type")!r}, not "excalidraw"')
+    if file.get("version") != 2:
+        found.append(f"file: version is {file.get('version')!r}, not 2")
+    for key in ("appState", "files"):
+        if not isinstance(file.get(key), dict):
+            found.append(f"file: {key} is no object")
+    background = (file.get("appState") or {}).get("viewBackgroundColor") if not found else "transparent"
+    if not is_element_color(background):
+        found.append(f"file: viewBackgroundColor is {background!r}, not a colour")
+    elements = file.get("elements")
+    if not isinstance(elements, list):
+        return [*found, "file: elements is no list"]
+    sound: list[Element] = []
+    for i, element in enumerate(elements):
+        wrong = field_faults(element, i)
+        found += wrong
+        if not wrong:
+            sound.append(element)
+    found += [
+        f"{id_}: {n} elements have this id" for id_, n in Counter(map(id_of, elements)).items() if n > 1
+    ]
+    found += order_faults(elements)
+    # How elements refer to each other is only asked of those that are sound in themselves.
+    by_id = {element["id"]: element for element in sound}
+    broken = {id_of(element) for element in elements} - set(by_id)
+    position = {element["id"]: i for i, element in enumerate(sound)}
+    files = file.get("files")
+    for element in sound:
+        wrong = [
+            *reference_faults(element, by_id),
+            *frame_faults(element, by_id, position),
+            *text_faults(element, by_id, sound, position),
+            *arrow_faults(element, by_id),
+            *image_faults(element, files if isinstance(files, dict) else {}),
+        ]
+        # What hangs on a broken element is not a second fault.
+        found += [
+            f"{element['id']}: {what}" for what in wrong if not any(repr(id_) in what for id_ in broken)
+        ]
+    return found
+
+
+def id_of(element: object) -> object:
+    id_ = element.get("id") if isinstance(element, dict) else None
+    return id_ if isinstance(id_, str) else None
+
+
+def field_faults(element: object, i: int) -> list[str]:
+    """What is wrong with an element by itself."""
+    if not isinstance(element, dict):
+        return [f"elements[{i}]: is not an object"]
+    id_ = element.get("id")
+    if not isinstance(id_, str) or not id_:
+        return [f"elements[{i}]: id is {id_!r}, not a text"]
+    type_ = element.get("type")
+    if type_ not in TYPES:
+        return [f"{id_}: Excalidraw has no type {type_!r} and drops it{nearest(str(type_), TYPES)}"]
+    wanted = [*COMMON_FIELDS, *TYPE_FIELDS.get(type_, ())]
+    found = [f"{key} is missing" for key in wanted if key not in element]
+    found += [
+        f"{key} is {element[key]!r}, not a number"
+        for key in NUMBERS
+        if key in element and not is_number(element[key])
+    ]
+    found += [
+        f"{key} is {element[key]!r}, not one of {', '.join(map(str, choices))}"
+        for key, choices in CHOICES.items()
+        if key in element
+        and (element[key] not in choices or isinstance(element[key], bool) != (True in choices))
+    ]
+    found += [
+        f"{key} is {element[key]!r}, not a colour"
+        for key in ("strokeColor", "backgroundColor")
+        if key in element and not is_element_color(element[key])
+    ]
+    if not found:
+        found = range_faults(element) + list_faults(element)
+    return [f"{id_}: {what}" for what in found]
+
+
+def range_faults(element: Element) -> list[str]:
+    found = [
+        f"{key} is {element[key]}, below 0"
+        for key in ("width", "height", "strokeWidth", "roughness")
+        if element[key] < 0
+    ]
+    if element["type"] not in ("arrow", "line", "freedraw") and 0 in (element["width"], element["height"]):
+        found.append("has no size, and Excalidraw drops it")
+    if not 0 <= element["opacity"] <= 100:
+        found.append(f"opacity is {element['opacity']}, not 0 to 100")
+    if max(abs(element[key]) for key in ("x", "y", "width", "height")) > 75_000:
+        found.append("reaches further than 75,000 px, where Excalidraw drops it")
+    if element["type"] == "text":
+        found += [
+            f"{key} is {element[key]}, not above 0" for key in ("fontSize", "lineHeight") if element[key] <= 0
+        ]
+    if element["link"] is not None and (
+        not isinstance(element["link"], str) or not is_safe_link(element["link"])
+    ):
+        found.append(f"link {element['link']!r} is not one that Excalidraw opens")
+    return found
+
+
+def list_faults(element: Element) -> list[str]:
+    """Whether lists hold what they have to."""
+    found = []
+    if not isinstance(element["groupIds"], list) or not all(
+        isinstance(id_, str) for id_ in element["groupIds"]
+    ):
+        found.append("groupIds is no list of texts")
+    bound = element["boundElements"]
+    if bound is not None and (
+        not isinstance(bound, list)
+        or not all(
+            isinstance(b, dict) and isinstance(b.get("id"), str) and b.get("type") in ("text", "arrow")
+            for b in bound
+        )
+    ):
+        found.append("boundElements is no list of {type, id}")
+    roundness = element["roundness"]
+    if roundness is not None and not (isinstance(roundness, dict) and roundness.get("type") in (1, 2, 3)):
+        found.append(f"roundness is {roundness!r}, not null or a type from 1 to 3")
+    if "points" in element:
+        found += points_faults(element)
+    for key in ("startBinding", "endBinding"):
+        if element.get(key) is not None:
+            found += binding_faults(element, key)
+    return found
+
+
+def points_faults(element: Element) -> list[str]:
+    points = element["points"]
+    if not isinstance(points, list) or not all(
+        isinstance(p, list) and len(p) >= 2 and is_number(p[0]) and is_number(p[1]) for p in points
+    ):
+        return ["points is no list of pairs of numbers"]
+    if element["type"] == "freedraw":
+        return []
+    if len(points) < 2:
+        return ["has fewer than two points, and Excalidraw drops it"]
+    found = []
+    if points[0][:2] != [0, 0]:
+        found.append(f"its first point is {points[0]}, not [0, 0]")
+    for key, axis in (("width", 0), ("height", 1)):
+        size = extent(point[axis] for point in points)
+        if abs(size - element[key]) > 0.5:
+            found.append(f"{key} is {element[key]}, but its points take {size:g}")
+    if element.get("elbowed") and any(
+        abs(a[0] - b[0]) > 0.5 and abs(a[1] - b[1]) > 0.5 for a, b in itertools.pairwise(points)
+    ):
+        found.append("is an elbow arrow with a diagonal segment")
+    return found
+
+
+def binding_faults(element: Element, key: str) -> list[str]:
+    held = element[key]
+    if not isinstance(held, dict) or not isinstance(held.get("elementId"), str):
+        return [f"{key} is {held!r}, not an object with an elementId"]
+    point = held.get("fixedPoint")
+    # Up to 0.17 a binding was elementId, focus and gap.
+    if point is None and "mode" not in held and not element.get("elbowed") and is_number(held.get("focus")):
+        return []
+    if not isinstance(point, list) or len(point) != 2 or not all(map(is_number, point)):
+        return [f"the fixedPoint of its {key} is {point!r}, not two numbers"]
+    if max(abs(share - 0.5) for share in point) > 20:
+        return [
+            f"the fixedPoint of its {key} is {point}, far off the shape: it is a share of the shape's size"
+        ]
+    if 0.5 in point:
+        return [f"the fixedPoint of its {key} has an exact 0.5, which Excalidraw changes to 0.5001"]
+    if held.get("mode", "orbit") not in ("orbit", "inside", "skip"):
+        return [f"the mode of its {key} is {held['mode']!r}, not orbit, inside or skip"]
+    return []
+
+
+def is_element_color(value: object) -> bool:
+    """Any colour that CSS may know; Excalidraw takes what the browser takes."""
+    return is_color(value) or (
+        isinstance(value, str) and re.fullmatch(r"[a-z]+|(rgb|hsl)a?\([\d\s.,%/deg]+\)", value) is not None
+    )
+
+
+def order_faults(elements: Sequence[object]) -> list[str]:
+    """Whether each key is one that Excalidraw takes, and larger than the key before it."""
+    found = []
+    before = ""
+    for element in elements:
+        key, id_ = (element.get("index"), element.get("id")) if isinstance(element, dict) else (None, None)
+        if not isinstance(element, dict) or "index" not in element:
+            continue
+        if not is_order_key(key):
+            found.append(f"{id_}: {order_key_fault(key)}")
+            continue
+        if key == before:
+            found.append(f"{id_}: index {key!r} is also that of the element before")
+        elif key < before:
+            found.append(f"{id_}: index {key!r} sorts before {before!r} of the element before it")
+        before = max(before, key)
+    return found
+
+
+def is_order_key(key: object) -> TypeGuard[str]:
+    return not order_key_fault(key)
+
+
+def order_key_fault(key: object) -> str:
+    """What is wrong with a fractional index; the rules of https://github.com/rocicorp/fractional-indexing."""
+    if not isinstance(key, str) or not key:
+        return f"index is {key!r}, not a key like 'a0'"
+    if not key[0].isalpha() or any(digit not in DIGITS for digit in key):
+        return f"index {key!r} is not a letter with digits of 0-9, A-Z, a-z"
+    n_whole = whole_length(key)
+    if len(key) < n_whole:
+        return f"index {key!r} is too short: after {key[0]!r} come {n_whole - 1} digits or more"
+    if len(key) > n_whole and key.endswith("0"):
+        return f"index {key!r} ends in 0, and Excalidraw takes no such fraction"
+    if key == "A" + "0" * 26:
+        return f"index {key!r} is the one below all others, which is no key"
+    return ""
+
+
+def whole_length(key: str) -> int:
+    """How many characters of the key its whole part takes: a 2, b 3… and backwards Z 2, Y 3…"""
+    return ord(key[0]) - ord("a") + 2 if key[0] >= "a" else ord("Z") - ord(key[0]) + 2
+
+
+def reference_faults(element: Element, by_id: Mapping[str, Element]) -> list[str]:
+    """Whether what boundElements lists is there and knows of it."""
+    found = []
+    listed = [bound["id"] for bound in element["boundElements"] or ()]
+    for id_, n in Counter(listed).items():
+        other = by_id.get(id_)
+        if n > 1:
+            found.append(f"boundElements lists {id_!r} {n} times")
+        if other is None:
+            found.append(f"boundElements lists {id_!r}, which is not there")
+        elif other["type"] == "text":
+            if other["containerId"] != element["id"]:
+                found.append(
+                    f"boundElements lists the text {id_!r}, whose containerId is {other['containerId']!r}"
+                )
+        elif element["id"] not in bound_ids(other):
+            found.append(f"boundElements lists the arrow {id_!r}, which is not bound to it")
+    types = {bound["id"]: bound["type"] for bound in element["boundElements"] or ()}
+    found += [
+        f"boundElements calls {id_!r} {type_}, but it is {by_id[id_]['type']}"
+        for id_, type_ in types.items()
+        if id_ in by_id and by_id[id_]["type"] != type_
+    ]
+    if sum(id_ in by_id and by_id[id_]["type"] == "text" for id_ in listed) > 1:
+        found.append("has more than one label")
+    return found
+
+
+def frame_faults(element: Element, by_id: Mapping[str, Element], position: Mapping[str, int]) -> list[str]:
+    frame_id = element["frameId"]
+    if frame_id is None:
+        return []
+    frame = by_id.get(frame_id)
+    if frame is None:
+        return [f"frameId names {frame_id!r}, which is not there"]
+    if frame["type"] not in ("frame", "magicframe"):
+        return [f"frameId names {frame_id!r}, which is a {frame['type']}"]
+    if element["type"] in ("frame", "magicframe"):
+        return [f"is a frame in the frame {frame_id!r}, which Excalidraw has not"]
+    if position[element["id"]] > position[frame_id]:
+        return [f"comes after its frame {frame_id!r}, and has to come before it"]
+    return []
+
+
+def text_faults(
+    element: Element, by_id: Mapping[str, Element], elements: Sequence[Element], position: Mapping[str, int]
+) -> list[str]:
+    if element["type"] != "text":
+        return []
+    text = element["text"]
+    if not isinstance(text, str) or not isinstance(element["originalText"], str):
+        return ["text or originalText is no text"]
+    if not text.strip():
+        return ["its text is empty, and Excalidraw drops it"]
+    found = []
+    narrowest = narrowest_width(text, element["fontFamily"], element["fontSize"])
+    if narrowest > element["width"] + 1:
+        found.append(
+            f"text {text[:30]!r} is at least {narrowest:.0f} px wide, its element {element['width']:g}: it is clipped"
+        )
+    height = (text.count("\n") + 1) * element["fontSize"] * element["lineHeight"]
+    if height > element["height"] + 1:
+        found.append(
+            f"text of {text.count(chr(10)) + 1} lines is {height:g} px high, its element {element['height']:g}"
+        )
+    container_id = element["containerId"]
+    if container_id is None:
+        return found
+    container = by_id.get(container_id)
+    if container is None:
+        return [*found, f"containerId names {container_id!r}, which is not there"]
+    if container["type"] not in ("rectangle", "ellipse", "diamond", "arrow"):
+        return [*found, f"containerId names {container_id!r}, and a {container['type']} has no label"]
+    if element["id"] not in [bound["id"] for bound in container["boundElements"] or ()]:
+        found.append(f"its container {container_id!r} does not list it in boundElements")
+    if position[element["id"]] != position[container_id] + 1:
+        found.append(f"does not directly follow its container {container_id!r}")
+    if container["type"] != "arrow":
+        room = excalidraw_room(container["type"], container["width"])
+        if element["width"] > room + 1:
+            found.append(
+                f"is {element['width']:g} px wide, but its container {container_id!r} has room for {room:.0f}"
+            )
+    return found
+
+
+def excalidraw_room(shape: str, width: float) -> float:
+    """The width for a label in a shape, by Excalidraw's getBoundTextMaxWidth."""
+    return {"ellipse": width / math.sqrt(2), "diamond": width / 2}.get(shape, width) - 2 * BOUND_TEXT_PADDING
+
+
+def narrowest_width(text: str, font: int, size: float) -> float:
+    """A width that the text surely takes; 0 in fonts that are not measured here."""
+    widths = font_widths().get(font)
+    if widths is None:
+        return 0
+    return max(sum(widths.get(c, 0) for c in line) for line in text.split("\n")) * size / 1000 * NARROWEST
+
+
+def arrow_faults(element: Element, by_id: Mapping[str, Element]) -> list[str]:
+    found = []
+    for key in ("startBinding", "endBinding"):
+        if not element.get(key):
+            continue
+        id_ = element[key]["elementId"]
+        shape = by_id.get(id_)
+        if element["type"] != "arrow":
+            found.append(f"has a {key}, but only arrows are bound")
+        elif shape is None:
+            found.append(f"{key} names {id_!r}, which is not there")
+        elif shape["type"] not in BINDABLE:
+            found.append(f"{key} names {id_!r}, and nothing is bound to a {shape['type']}")
+        elif element["id"] not in [bound["id"] for bound in shape["boundElements"] or ()]:
+            found.append(
+                f"{id_!r} does not list it in boundElements: it would stay behind when that is moved"
+            )
+    return found
+
+
+def image_faults(element: Element, files: Mapping[str, object]) -> list[str]:
+    if element["type"] != "image":
+        return []
+    file_id = element["fileId"]
+    file = files.get(file_id) if isinstance(file_id, str) else None
+    if not isinstance(file, dict):
+        return [f"its file {file_id!r} is not in files"]
+    if file.get("id") != file_id:
+        return [f"its file {file_id!r} has the id {file.get('id')!r}"]
+    mime, data = file.get("mimeType"), file.get("dataURL")
+    if not isinstance(data, str) or not data.startswith(f"data:{mime};base64,"):
+        return [f"its file {file_id!r} has no dataURL of the type {mime!r}"]
+    return []
+
+
 # ----------------------------------------------------------------------------------------------------
 # Pictures: SVG and PNG
 # ----------------------------------------------------------------------------------------------------
 
+FONT_STACKS = {
+    5: "Excalifont, 'Comic Neue', 'Segoe Print', 'Bradley Hand', cursive",
+    6: "Nunito, 'Segoe UI', 'Helvetica Neue', Arial, 'Liberation Sans', sans-serif",
+    8: "'Comic Shanns', Menlo, Consolas, 'DejaVu Sans Mono', monospace",
+    9: "'Liberation Sans', Arial, Helvetica, sans-serif",
+    10: "Assistant, 'Segoe UI', Arial, sans-serif",
+}
+# Where a line of text stands in its height: the ascent of these fonts is about 0.95 of their size.
+BASELINE = 0.36
+PICTURE_PADDING = 24
+PNG_SCALE = 2
+FRAME_FONT = 10
+
+
+def draw_svg(file: Document) -> str:
+    """The drawing as an SVG that any program shows, and that Excalidraw opens and edits as the drawing.
+
+    The picture names fonts and has none in it, so a text is told the width that it was measured with: in
+    any other font it is stretched or drawn together to fit.
+    """
+    shown = [element for element in file["elements"] if not element["isDeleted"]]
+    box = picture_box(shown)
+    labels = {element["containerId"]: element for element in shown if element.get("containerId")}
+    parts = [svg_element(element, labels.get(element["id"]), file["files"], box) for element in shown]
+    size = f'width="{box.width:g}" height="{box.height:g}"'
+    title = next((e["text"] for e in shown if (e.get("customData") or {}).get("name") == "title"), "")
+    background = html.escape(file["appState"]["viewBackgroundColor"])
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" version="1.1" viewBox="{box.x:g} {box.y:g} {box.width:g} {box.height:g}" {size}>',
+        f"<title>{html.escape(title)}</title>" if title else "",
+        embedded(file),
+        f'<rect x="{box.x:g}" y="{box.y:g}" {size} rx="8" fill="{background}"/>',
+        *parts,
+        "</svg>",
+    ]
+    return "\n".join(line for line in lines if line) + "\n"
+
+
+def picture_box(elements: Sequence[Element]) -> Box:
+    """What all elements take, with a margin."""
+    boxes = [drawn_box(element) for element in elements] or [Box(0, 0, 1, 1)]
+    left, top = min(box.x for box in boxes), min(box.y for box in boxes)
+    right, bottom = max(box.right for box in boxes), max(box.bottom for box in boxes)
+    pad = PICTURE_PADDING
+    return Box(
+        math.floor(left - pad),
+        math.floor(top - pad),
+        math.ceil(right - left + 2 * pad),
+        math.ceil(bottom - top + 2 * pad),
+    )
+
+
+def drawn_box(element: Element) -> Box:
+    """The element's box; that of an arrow begins where its points reach, a frame's with its name."""
+    box = box_of(element)
+    if element.get("points"):
+        xs, ys = [p[0] for p in element["points"]], [p[1] for p in element["points"]]
+        return Box(box.x + min(xs), box.y + min(ys), max(xs) - min(xs), max(ys) - min(ys))
+    if element["type"] == "frame":
+        return Box(box.x, box.y - 24, box.width, box.height + 24)
+    if element["angle"]:
+        reach = math.hypot(box.width, box.height)
+        return Box(box.center[0] - reach / 2, box.center[1] - reach / 2, reach, reach)
+    return box
+
+
+def embedded(file: Document) -> str:
+    """The drawing itself in the form in which Excalidraw reads it back from an SVG.
+
+    The bytes of the compressed JSON as characters, in JSON, in Base64: encodeSvgMetadata in
+    packages/excalidraw/data/image.ts.
+    """
+    packed = zlib.compress(json.dumps(file, ensure_ascii=False, separators=(",", ":")).encode(), 9)
+    envelope = {
+        "version": "1",
+        "encoding": "bstring",
+        "compressed": True,
+        "encoded": packed.decode("latin-1"),
+    }
+    payload = base64.b64encode(json.dumps(envelope, ensure_ascii=False).encode("latin-1")).decode()
+    return (
+        "<!-- svg-source:excalidraw --><metadata><!-- payload-type:application/vnd.excalidraw+json -->"
+        f"<!-- payload-version:2 --><!-- payload-start -->{payload}<!-- payload-end --></metadata>"
+    )
+
+
+def drawing_in_svg(svg: str) -> object:
+    """The drawing that an .excalidraw.svg carries; DiagramError where it carries none."""
+    match = re.search(r"<!-- payload-start -->\s*(.+?)\s*<!-- payload-end -->", svg, re.DOTALL)
+    if match is None:
+        raise DiagramError("the SVG carries no Excalidraw drawing")
+    try:
+        envelope = json.loads(base64.b64decode(match[1]).decode("latin-1"))
+        packed = envelope["encoded"].encode("latin-1")
+        return json.loads(zlib.decompress(packed) if envelope["compressed"] else packed)
+    except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
+        raise DiagramError(f"the drawing in the SVG cannot be read: {error}") from error
+
+
+def svg_element(element: Element, label: Element | None, files: Mapping[str, Any], page: Box) -> str:
+    """One element; a link becomes a link."""
+    box = box_of(element)
+    drawn = SVG_PAINTERS.get(element["type"], paint_nothing)(element, box, files)
+    if element["type"] == "arrow" and label is not None:
+        drawn = masked(drawn, element["id"], box_of(label), page)
+    if element["angle"]:
+        turn = f"rotate({math.degrees(element['angle']):g} {box.center[0]:g} {box.center[1]:g})"
+        drawn = f'<g transform="{turn}">{drawn}</g>'
+    if element["opacity"] != 100:
+        drawn = f'<g opacity="{element["opacity"] / 100:g}">{drawn}</g>'
+    if element["link"]:
+        drawn = f'<a href="{html.escape(element["link"])}">{drawn}</a>'
+    return drawn
+
+
+def masked(drawn: str, id_: str, hole: Box, page: Box) -> str:
+    """The arrow without the piece on which its label stands."""
+    name = html.escape(f"mask-{id_}")
+    return (
+        f'<mask id="{name}" maskUnits="userSpaceOnUse" x="{page.x:g}" y="{page.y:g}" width="{page.width:g}" '
+        f'height="{page.height:g}"><rect x="{page.x:g}" y="{page.y:g}" width="{page.width:g}" '
+        f'height="{page.height:g}" fill="#fff"/><rect x="{hole.x - 4:g}" y="{hole.y:g}" '
+        f'width="{hole.width + 8:g}" height="{hole.height:g}" fill="#000"/></mask><g mask="url(#{name})">{drawn}</g>'
+    )
+
+
+def paint(element: Element, fill: bool = True) -> str:
+    """The attributes of lines and areas."""
+    width = element["strokeWidth"]
+    dashes = {"dashed": f"8 {8 + width:g}", "dotted": f"1.5 {6 + width:g}"}.get(element["strokeStyle"])
+    fill_color = element["backgroundColor"] if fill else "transparent"
+    return " ".join(
+        [
+            f'fill="{"none" if fill_color == "transparent" else html.escape(fill_color)}"',
+            f'stroke="{html.escape(element["strokeColor"])}" stroke-width="{width:g}"',
+            'stroke-linecap="round" stroke-linejoin="round"',
+            *([f'stroke-dasharray="{dashes}"'] if dashes else []),
+        ]
+    )
+
+
+def paint_rectangle(element: Element, box: Box, files: Mapping[str, Any]) -> str:
+    radius = min(32, min(box.width, box.height) / 4) if element["roundness"] else 0
+    return f'<rect x="{box.x:g}" y="{box.y:g}" width="{box.width:g}" height="{box.height:g}" rx="{radius:g}" {paint(element)}/>'
+
+
+def paint_ellipse(element: Element, box: Box, files: Mapping[str, Any]) -> str:
+    x, y = box.center
+    return f'<ellipse cx="{x:g}" cy="{y:g}" rx="{box.width / 2:g}" ry="{box.height / 2:g}" {paint(element)}/>'
+
+
+def paint_diamond(element: Element, box: Box, files: Mapping[str, Any]) -> str:
+    x, y = box.center
+    corners = [(x, box.y), (box.right, y), (x, box.bottom), (box.x, y)]
+    # A quarter of each half side is rounded, Excalidraw's proportional radius.
+    share = 0.125 if element["roundness"] else 0
+    path = [
+        f"{'L' if i else 'M'} {point(toward(corner, corners[i - 1], share))} "
+        f"Q {point(corner)} {point(toward(corner, corners[(i + 1) % 4], share))}"
+        for i, corner in enumerate(corners)
+    ]
+    return f'<path d="{" ".join(path)} Z" {paint(element)}/>'
+
+
+def paint_text(element: Element, box: Box, files: Mapping[str, Any]) -> str:
+    size, height = element["fontSize"], element["fontSize"] * element["lineHeight"]
+    anchor, x = {
+        "left": ("start", box.x),
+        "center": ("middle", box.center[0]),
+        "right": ("end", box.right),
+    }[element["textAlign"]]
+    spans = [
+        f'<tspan x="{x:g}" y="{box.y + height * (i + 0.5) + BASELINE * size:.2f}"{fitted(line, element)}>{html.escape(line)}</tspan>'
+        for i, line in enumerate(element["text"].split("\n"))
+        if line.strip()
+    ]
+    stack = FONT_STACKS.get(element["fontFamily"], "sans-serif")
+    return (
+        f'<text font-family="{stack}" font-size="{size:g}" fill="{html.escape(element["strokeColor"])}" '
+        f'text-anchor="{anchor}" xml:space="preserve">{"".join(spans)}</text>'
+    )
+
+
+def fitted(line: str, element: Element) -> str:
+    """The width that the line was measured with; none where characters were only estimated."""
+    widths = font_widths().get(element["fontFamily"], {})
+    if any(character not in widths for character in line):
+        return ""
+    width = sum(widths[character] for character in line) * element["fontSize"] / 1000
+    return f' textLength="{width:.1f}" lengthAdjust="spacingAndGlyphs"'
+
+
+def paint_line(element: Element, box: Box, files: Mapping[str, Any]) -> str:
+    points = [(box.x + x, box.y + y) for x, y, *_ in element["points"]]
+    if element.get("elbowed"):
+        path = rounded_path(points, 16)
+    elif element["roundness"]:
+        path = curved_path(points)
+    else:
+        path = "M " + " L ".join(map(point, points))
+    is_closed = points[0] == points[-1]
+    lines = [f'<path d="{path}" {paint(element, fill=is_closed)}/>']
+    solid = {**element, "strokeStyle": "solid"}
+    for head, tip, before in (
+        (element.get("startArrowhead"), points[0], points[1]),
+        (element.get("endArrowhead"), points[-1], points[-2]),
+    ):
+        if head is not None:
+            wings = arrow_wings(tip, before)
+            lines.append(
+                f'<path d="M {point(wings[0])} L {point(tip)} L {point(wings[1])}" {paint(solid, fill=False)}/>'
+            )
+    return "".join(lines)
+
+
+def arrow_wings(tip: Point, before: Point) -> tuple[Point, Point]:
+    """The two ends of an arrowhead, 20 degrees off its line; shorter on a short line."""
+    length = min(14.0, math.dist(tip, before) / 2)
+    angle = math.atan2(before[1] - tip[1], before[0] - tip[0])
+    low, high = angle - math.radians(20), angle + math.radians(20)
+    return (
+        (tip[0] + length * math.cos(low), tip[1] + length * math.sin(low)),
+        (tip[0] + length * math.cos(high), tip[1] + length * math.sin(high)),
+    )
+
+
+def rounded_path(points: Sequence[Point], radius: float) -> str:
+    path = f"M {point(points[0])}"
+    for before, corner, after in zip(points, points[1:], points[2:], strict=False):
+        reach = min(radius, math.dist(before, corner) / 2, math.dist(corner, after) / 2)
+        start = toward(corner, before, reach / (math.dist(corner, before) or 1))
+        end = toward(corner, after, reach / (math.dist(corner, after) or 1))
+        path += f" L {point(start)} Q {point(corner)} {point(end)}"
+    return path + f" L {point(points[-1])}"
+
+
+def curved_path(points: Sequence[Point]) -> str:
+    """A smooth line through the points, the Catmull-Rom curve that Excalidraw's roughjs draws."""
+    path = f"M {point(points[0])}"
+    for i in range(len(points) - 1):
+        before, start, end = points[max(0, i - 1)], points[i], points[i + 1]
+        after = points[min(len(points) - 1, i + 2)]
+        one = start[0] + (end[0] - before[0]) / 6, start[1] + (end[1] - before[1]) / 6
+        two = end[0] - (after[0] - start[0]) / 6, end[1] - (after[1] - start[1]) / 6
+        path += f" C {point(one)} {point(two)} {point(end)}"
+    return path
+
+
+def toward(a: Point, b: Point, share: float) -> Point:
+    return a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1])
+
+
+def point(at: Point) -> str:
+    return f"{round(at[0], 2):g} {round(at[1], 2):g}"
+
+
+def paint_frame(element: Element, box: Box, files: Mapping[str, Any]) -> str:
+    name = html.escape(element["name"] or "")
+    stack = FONT_STACKS[FRAME_FONT]
+    return (
+        f'<rect x="{box.x:g}" y="{box.y:g}" width="{box.width:g}" height="{box.height:g}" rx="8" fill="none" '
+        f'stroke="#bbb" stroke-width="2"/><text x="{box.x:g}" y="{box.y - 6:g}" font-family="{stack}" '
+        f'font-size="14" fill="#999">{name}</text>'
+    )
+
+
+def paint_image(element: Element, box: Box, files: Mapping[str, Any]) -> str:
+    file = files.get(element["fileId"])
+    if file is None:
+        return ""
+    return (
+        f'<image x="{box.x:g}" y="{box.y:g}" width="{box.width:g}" height="{box.height:g}" '
+        f'preserveAspectRatio="none" href="{html.escape(file["dataURL"])}"/>'
+    )
+
+
+def paint_nothing(element: Element, box: Box, files: Mapping[str, Any]) -> str:
+    """Pages that Excalidraw shows within a drawing: a picture cannot."""
+    return ""
+
+
+SVG_PAINTERS = {
+    "rectangle": paint_rectangle,
+    "ellipse": paint_ellipse,
+    "diamond": paint_diamond,
+    "text": paint_text,
+    "arrow": paint_line,
+    "line": paint_line,
+    "freedraw": paint_line,
+    "frame": paint_frame,
+    "image": paint_image,
+}
+
+
+def png_commands(svg: Path, png: Path, width: int, height: int) -> dict[str, list[str]]:
+    """The command line of each program that may be installed, the ones that fit text best first."""
+    chromium = [
+        "--headless",
+        "--disable-gpu",
+        "--hide-scrollbars",
+        "--default-background-color=00000000",
+        f"--force-device-scale-factor={PNG_SCALE}",
+        f"--window-size={width},{height}",
+        f"--screenshot={png}",
+        # Chromium's sandbox does not work for root, as in containers; the page is one that was made here.
+        *(["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []),
+        svg.absolute().as_uri(),
+    ]
+    return {
+        "resvg": ["--zoom", str(PNG_SCALE), str(svg), str(png)],
+        "chromium": chromium,
+        "chromium-browser": chromium,
+        "google-chrome": chromium,
+        "inkscape": [f"--export-width={PNG_SCALE * width}", f"--export-filename={png}", str(svg)],
+        "rsvg-convert": ["--zoom", str(PNG_SCALE), "--output", str(png), str(svg)],
+    }
+
+
+def write_png(file: Document, png: Path) -> str:
+    """Draws the picture with the first program that is installed, and says which."""
+    box = picture_box([element for element in file["elements"] if not element["isDeleted"]])
+    with tempfile.TemporaryDirectory() as folder:
+        svg = Path(folder) / "picture.svg"
+        svg.write_text(draw_svg(file), encoding="utf-8")
+        commands = png_commands(svg, png.absolute(), int(box.width), int(box.height))
+        program = next((name for name in commands if shutil.which(name)), None)
+        if program is None:
+            raise DiagramError(f"{png}: no program to draw a PNG is installed ({', '.join(commands)})")
+        run = subprocess.run([program, *commands[program]], capture_output=True, text=True, timeout=120)
+    if run.returncode or not png.exists():
+        raise DiagramError(f"{png}: {program} failed: {(run.stderr or run.stdout).strip()[-300:]}")
+    return program
+
+
 # ----------------------------------------------------------------------------------------------------
 # Command line
 # ----------------------------------------------------------------------------------------------------
+
+
+def build(spec: Spec, folder: Path, file: Document | None = None, engine: str = "own") -> Document:
+    """The drawing of the spec, onto the file that a person edited where there is one.
+
+    Raises DiagramError where the result is not sound, so that nothing unsound is ever written.
+    """
+    theme = theme_of(spec.theme)
+    if file is not None:
+        spec = with_edits(spec, file)
+    placed = lay_out(spec, measure(spec, theme, folder), engine)
+    drawing = draw(spec, theme, placed, folder)
+    if file is not None:
+        drawing = keep_edits(drawing, file)
+    found = faults(drawing)
+    if found:
+        raise DiagramError("the drawing is not sound, and was not written:\n" + "\n".join(found))
+    return drawing
+
+
+def read_file(path: Path) -> object:
+    """The drawing in an .excalidraw or .excalidraw.svg file, or the JSON in any other."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DiagramError(f"{path}: {getattr(error, 'strerror', None) or 'is not UTF-8'}") from error
+    if path.suffix == ".svg":
+        return drawing_in_svg(text)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise DiagramError(f"{path}:{error.lineno}: is not JSON: {error.msg}") from error
+
+
+def to_json(drawing: Document) -> str:
+    return json.dumps(drawing, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def write(drawing: Document, out: Path) -> None:
+    """Writes the drawing in the format that the file's name ends in."""
+    if out.suffix == ".png":
+        program = write_png(drawing, out)
+        print(f"{out} (drawn by {program})")
+        return
+    if out.suffix not in (".excalidraw", ".json", ".svg"):
+        raise DiagramError(f"{out}: ends in none of .excalidraw, .excalidraw.svg, .png")
+    out.write_text(draw_svg(drawing) if out.suffix == ".svg" else to_json(drawing), encoding="utf-8")
+    print(out)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description="Draws a map of a system as an Excalidraw file.",
+        epilog="With --update, what a person changed in the file stays: places, colours, words and own elements.",
+    )
+    job = parser.add_mutually_exclusive_group(required=True)
+    job.add_argument("--spec", type=Path, metavar="S.json", help="draw this map")
+    job.add_argument("--validate", type=Path, metavar="F", nargs="+", help="say what is wrong with files")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="F",
+        action="append",
+        default=[],
+        help=".excalidraw, .excalidraw.svg or .png",
+    )
+    parser.add_argument("--update", type=Path, metavar="F", help="keep what a person changed in this file")
+    parser.add_argument(
+        "--theme", metavar="NAME", help=f"{', '.join(THEMES)} or a JSON file, instead of the spec's"
+    )
+    args = parser.parse_args(argv)
+    try:
+        if args.validate:
+            return validate(args.validate)
+        return draw_files(args.spec, args.out, args.update, args.theme)
+    except DiagramError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def validate(paths: Sequence[Path]) -> int:
+    """Prints each fault of the files in one line; the exit status is 1 where there is one."""
+    n_faults = 0
+    for path in paths:
+        found = faults(read_file(path))
+        n_faults += len(found)
+        for fault in found:
+            print(f"{path}: {fault}")
+        if not found:
+            print(f"{path}: sound")
+    return 1 if n_faults else 0
+
+
+def draw_files(spec_path: Path, outs: Sequence[Path], update: Path | None, theme: str | None) -> int:
+    spec = read_spec(read_file(spec_path))
+    if theme is not None:
+        chosen = theme if theme in THEMES else read_file(Path(theme))
+        spec = dataclasses.replace(spec, theme=cast("str | Mapping[str, object]", chosen))
+    file = None
+    if update is not None:
+        found = faults(file := cast(Document, read_file(update)))
+        if found:
+            raise DiagramError("\n".join(f"{update}: {fault}" for fault in found))
+        for remark in overruled_words(spec, file):
+            print(remark, file=sys.stderr)
+    drawing = build(spec, spec_path.parent, file)
+    for out in outs or ([update] if update else []):
+        write(drawing, out)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
