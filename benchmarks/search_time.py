@@ -22,6 +22,7 @@ import apsw
 import numpy as np
 
 from handler.bundle.bundle import Bundle
+from handler.bundle.database import open_database
 from handler.bundle.encoder import ModelSpec, Vector
 from handler.bundle.fusion import RRF_K
 from handler.bundle.gate import Gate
@@ -98,7 +99,7 @@ def time_synthetic(path: Path, n_chunks: int) -> None:
     print_times("search, every question new", ask, questions)
     print_times("search, the same questions again", ask, questions)
     print_memory()
-    connection = index.connections.get()
+    connection = open_database(path)
     sql = lambda question: plain_sql(connection, encoder.embed_query(question), question)  # noqa: E731
     print_times("plain SQL: FTS5 OR vec0, reciprocal ranks", sql, questions)
 

@@ -62,6 +62,15 @@ class DeploySettings:
     accept_private: frozenset[str]
 
 
+@dataclass(frozen=True, slots=True)
+class IngestSettings:
+    """The local index, the bundle whose model it shares, and the folder that has collections.toml."""
+
+    database: Path
+    bundle: Path
+    collections: Path
+
+
 def read_settings(environ: Mapping[str, str]) -> BuildSettings:
     """The settings that the environment asks for, with their defaults. An empty variable counts as unset.
 
@@ -80,6 +89,20 @@ def read_settings(environ: Mapping[str, str]) -> BuildSettings:
     )
 
 
+def read_ingest_settings(environ: Mapping[str, str]) -> IngestSettings:
+    """The settings of ingesting, with their defaults. An empty variable counts as unset."""
+    build = read_settings(environ)
+    data = Path(environ.get("XDG_DATA_HOME") or Path(environ.get("HOME") or "/", ".local", "share"))
+    # An installed copy has the collections of the clone that it was made of beside it.
+    packed = Path(__file__).with_name("collections.toml")
+    is_packed = not environ.get("RALPH_SITES") and packed.is_file()
+    return IngestSettings(
+        database=_path(environ.get("RAG_DB_PATH")) or data / "ralph" / "rag.db",
+        bundle=_path(environ.get("RALPH_BUNDLE")) or build.build / "current",
+        collections=packed.parent if is_packed else build.sites,
+    )
+
+
 def read_deploy_settings(environ: Mapping[str, str]) -> DeploySettings:
     """The settings of a deployment, with their defaults. An empty variable counts as unset.
 
@@ -92,10 +115,13 @@ def read_deploy_settings(environ: Mapping[str, str]) -> DeploySettings:
     path = _plain(environ, "RALPH_HOST_PATH", "/var/www/apps/davo-bot").rstrip("/")
     if not path.startswith("/") or ".." in path.split("/"):
         raise SiteError(f"RALPH_HOST_PATH: {path!r} is no folder of its own; write it from / on")
+    host = _plain(environ, "RALPH_HOST", "woozie")
+    if ":" in host or "/" in host:  # with which rsync would go elsewhere
+        raise SiteError(f"RALPH_HOST: {host!r} is no host; name a port or an IPv6 address in ~/.ssh/config")
     restart = environ.get("RALPH_RESTART_CMD") or _RESTART
     return DeploySettings(
         targets=targets,
-        host=_plain(environ, "RALPH_HOST", "woozie"),
+        host=host,
         path=path,
         python=_plain(environ, "RALPH_HOST_PYTHON", "python3"),
         ssh=command(environ, "RALPH_SSH", "ssh"),

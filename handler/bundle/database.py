@@ -30,9 +30,20 @@ def create_database(path: Path, dim: int) -> apsw.Connection:
 def create_tables(connection: apsw.Connection, dim: int) -> None:
     """Creates the empty tables of a bundle whose vectors have `dim` dimensions."""
     _load_vec0(connection)
+    connection.execute(read_schema(SCHEMA).replace("{dim}", str(dim)))
+
+
+def read_schema(path: Path) -> str:
+    """The SQL of a file, with the tokenizer of keyword indexes in its place."""
     tokenizer = " ".join(f"'{word}'" if " " in word else word for word in TOKENIZER)
-    schema = SCHEMA.read_text(encoding="utf-8")
-    connection.execute(schema.replace("{dim}", str(dim)).replace("{tokenizer}", tokenizer))
+    return path.read_text(encoding="utf-8").replace("{tokenizer}", tokenizer)
+
+
+def open_for_writing(path: Path) -> apsw.Connection:
+    """A connection that may write, to a file that is made when it is not there. Raises apsw.Error."""
+    connection = apsw.Connection(str(path))
+    _load_vec0(connection)
+    return connection
 
 
 def insert_keywords(connection: apsw.Connection, chunk_id: int, chunk: Chunk) -> None:

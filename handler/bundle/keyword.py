@@ -38,18 +38,17 @@ class Posting:
 
 
 class Postings:
-    """Postings by term, read from FTS5 once and then kept, the least recently used dropped first.
+    """Postings by term, read once and then kept, the least recently used dropped first.
 
     BM25 of a question is the sum over its terms, and FTS5's own bm25() adds it up so as well: asked term
     by term it gives the same order as one OR query, but a common word costs its 100 ms for 100,000 chunks
     only once. Safe for many threads.
     """
 
-    def __init__(self, connect: Callable[[], apsw.Connection], chunk_ids: NDArray[np.int64]) -> None:
-        """`chunk_ids` (n,) are those of the rows, ascending."""
-        self.n_chunks = len(chunk_ids)
-        self._chunk_ids = chunk_ids
-        self._connect = connect
+    def __init__(self, n_chunks: int, read: Callable[[str], Posting]) -> None:
+        """`read` finds the posting of a phrase that is asked for the first time."""
+        self.n_chunks = n_chunks
+        self._read = read
         self._size_bytes = 0
         self._postings: OrderedDict[str, Posting] = OrderedDict()
         self._lock = threading.Lock()
@@ -69,17 +68,19 @@ class Postings:
                 self._size_bytes -= self._postings.popitem(last=False)[1].size_bytes
         return posting
 
-    def idf(self, posting: Posting) -> float:
-        """How rare a term is, over 0: of a term that stands everywhere nearly nothing."""
-        return _idf(len(posting.rows), self.n_chunks)
+    def idf(self, n_found: int) -> float:
+        """How rare a term is that stands in so many chunks, over 0: of one in all of them nearly nothing."""
+        return _idf(n_found, self.n_chunks)
 
-    def _read(self, phrase: str) -> Posting:
-        quoted = '"' + phrase.replace('"', '""') + '"'
-        found = self._connect().execute(_SQL, (quoted,)).fetchall()
-        ids, bm25 = zip(*found, strict=True) if found else ((), ())
-        rows = np.searchsorted(self._chunk_ids, ids).astype(np.int32)
-        scale = _idf(len(rows), self.n_chunks) / _fts5_idf(len(rows), self.n_chunks)
-        return Posting(rows, (np.array(bm25) * scale).astype(np.float32))
+
+def read_posting(connection: apsw.Connection, chunk_ids: NDArray[np.int64], phrase: str) -> Posting:
+    """What FTS5 says of a folded word, or of several in a row. `chunk_ids` (n,) are the rows', ascending."""
+    quoted = '"' + phrase.replace('"', '""') + '"'
+    found = connection.execute(_SQL, (quoted,)).fetchall()
+    ids, bm25 = zip(*found, strict=True) if found else ((), ())
+    rows = np.searchsorted(chunk_ids, ids).astype(np.int32)
+    scale = _idf(len(rows), len(chunk_ids)) / _fts5_idf(len(rows), len(chunk_ids))
+    return Posting(rows, (np.array(bm25) * scale).astype(np.float32))
 
 
 def _idf(df: int, n_chunks: int) -> float:

@@ -16,14 +16,17 @@ from handler.bundle.types import BundleError
 # How long a writer may hold the file before a question gives up.
 BUSY_TIMEOUT_MS = 5_000
 
+# The schema of a database that grows file by file, PRAGMA user_version; a bundle's has none.
+LOCAL_VERSION = 1
+
 _numbers = count(1)
 
 
 class LiveIndex:
     """The index in a database as of its last commit; read again when that changed, or the file did.
 
-    Rows are looked up by number in the course of a search, so what is searched must not change: each state
-    is copied into memory, where the vectors are anyway. The writer is never kept waiting for more than that,
+    Rows are looked up by id in the course of a search, so what is searched must not change: each state is
+    copied into memory, where the vectors are anyway. The writer is never kept waiting for more than that,
     and a search that began goes on in the state it began with. SQLite bounds such a copy to 1 GiB.
     """
 
@@ -61,10 +64,20 @@ class LiveIndex:
 
     def _copy(self) -> Index:
         assert self._connection is not None
+        check_local_version(self._connection)
         copy = _Copy(f"file:/ralph-live-{next(_numbers)}?vfs=memdb")
         # Not SQLite's backup: it would copy the journal mode, and there is no write-ahead log in memory.
         self._connection.execute("VACUUM INTO ?", (copy.uri,))
         return Index.read(self.path, copy.connect)
+
+
+def check_local_version(connection: apsw.Connection) -> None:
+    """Raises BundleError when a newer version of this program made the database's schema."""
+    if (version := connection.pragma("user_version")) > LOCAL_VERSION:
+        raise BundleError(
+            f"{connection.filename} has a schema of version {version}, and this program knows "
+            f"{LOCAL_VERSION} at most: update it"
+        )
 
 
 class _Copy:

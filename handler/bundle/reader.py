@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import apsw
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from handler.bundle.database import copy_in_memory, open_database
 from handler.bundle.encoder import Vector
 from handler.bundle.fusion import Floats, short_text_costs
-from handler.bundle.keyword import Posting, Postings
+from handler.bundle.keyword import Posting, Postings, read_posting
 from handler.bundle.spelling import Vocabulary
 from handler.bundle.types import BundleError, Chunk
 
@@ -28,7 +28,7 @@ Ids = NDArray[np.int64]
 class Index:
     """What a search needs of a database. Rows count chunks from 0, and pages count from 1, by their ids.
 
-    The ids themselves may have gaps, where chunks were deleted: `chunk_ids` (n,) has them, ascending.
+    The ids themselves may have gaps, where chunks were deleted.
     `vectors` is (n, dim) float32, unit rows, `page_vectors` (pages, dim) the mean of each page's, of unit
     length again. `page_numbers` and `canonical_numbers` are (n,): the page of each row, and the page whose
     text it repeats, mostly the same. `short_text_costs` (n,) is what each row loses in a ranking for being
@@ -36,7 +36,6 @@ class Index:
     `model` is the fingerprint of the model that made the vectors.
     """
 
-    chunk_ids: Ids
     vectors: Vector
     page_vectors: Vector
     page_numbers: NDArray[np.int32]
@@ -45,8 +44,7 @@ class Index:
     collections: dict[str, NDArray[np.intp]]
     page_number_by_url: dict[str, int]
     postings: Postings
-    connections: Connections
-    vocabulary: Callable[[], Vocabulary]
+    texts: Texts
     model: str
 
     @classmethod
@@ -75,7 +73,6 @@ class Index:
         except BundleError as error:
             raise BundleError(f"{path} is damaged: {error}") from None
         return cls(
-            chunk_ids=chunk_ids,
             vectors=vectors,
             page_vectors=_page_vectors(vectors, page_numbers),
             page_numbers=page_numbers,
@@ -83,9 +80,10 @@ class Index:
             short_text_costs=short_text_costs(sizes.astype(np.int32)),
             collections=_collection_rows([row[2] for row in pages], page_numbers),
             page_number_by_url={row[3]: number for number, row in enumerate(pages, start=1)},
-            postings=Postings(connections.get, chunk_ids),
-            connections=connections,
-            vocabulary=cache(lambda: Vocabulary(connections.get())),
+            postings=Postings(
+                len(chunk_ids), lambda phrase: read_posting(connections.get(), chunk_ids, phrase)
+            ),
+            texts=StoredTexts(connections, chunk_ids),
             model=model,
         )
 
@@ -94,19 +92,7 @@ class Index:
 
     def chunks(self, rows: Sequence[int]) -> list[Chunk]:
         """The chunks of these rows, in their order."""
-        sql = """
-            SELECT chunk.id, url, title, path, collection, heading, anchor, ordinal, text
-            FROM chunk JOIN page ON page.id = chunk.page
-            WHERE chunk.id IN (SELECT value FROM json_each(?))
-        """
-        ids = [int(self.chunk_ids[row]) for row in rows]
-        found = {
-            chunk_id: Chunk(url, title, path, collection, tuple(json.loads(heading)), anchor, ordinal, text)
-            for chunk_id, url, title, path, collection, heading, anchor, ordinal, text in _rows(
-                self.connections.get(), sql, json.dumps(ids)
-            )
-        }
-        return [found[chunk_id] for chunk_id in ids]
+        return self.texts.chunks(rows)
 
     def postings_of(self, phrases: Sequence[str]) -> list[Posting]:
         """A posting for each term, empty ones left as they are.
@@ -116,7 +102,7 @@ class Index:
         postings = [self.postings[phrase] for phrase in phrases]
         for i, phrase in enumerate(phrases):
             if not len(postings[i].rows) and " " not in phrase:
-                meant = self.vocabulary().nearest(phrase, self.connections.get())
+                meant = self.texts.nearest_word(phrase)
                 if meant is not None:
                     postings[i] = self.postings[meant]
         return postings
@@ -135,9 +121,53 @@ class Index:
             return None
         mask = np.zeros(len(self), dtype=np.bool_)
         for name in collections:
-            if name in self.collections:
-                mask[self.collections[name]] = True
+            mask[self.rows_in(name)] = True
         return mask
+
+    def rows_in(self, collection: str) -> NDArray[np.intp]:
+        """The rows of one collection, ascending; none of one that is not there."""
+        return self.collections.get(collection, np.zeros(0, np.intp))
+
+
+class Texts(Protocol):
+    """What stays on the disk until somebody asks for it."""
+
+    def chunks(self, rows: Sequence[int]) -> list[Chunk]:
+        """The chunks of these rows, in their order."""
+        ...
+
+    def nearest_word(self, word: str) -> str | None:
+        """The word that was probably meant by a folded one that stands nowhere, or None."""
+        ...
+
+
+class StoredTexts:
+    """The texts of one database. `chunk_ids` (n,) are those of the rows, ascending."""
+
+    def __init__(self, connections: Connections, chunk_ids: Ids) -> None:
+        self._connections = connections
+        self._chunk_ids = chunk_ids
+        self._vocabulary = cache(lambda: Vocabulary(connections.get()))
+
+    def chunks(self, rows: Sequence[int]) -> list[Chunk]:
+        """The chunks of these rows, in their order."""
+        sql = """
+            SELECT chunk.id, url, title, path, collection, heading, anchor, ordinal, text
+            FROM chunk JOIN page ON page.id = chunk.page
+            WHERE chunk.id IN (SELECT value FROM json_each(?))
+        """
+        ids = [int(self._chunk_ids[row]) for row in rows]
+        found = {
+            chunk_id: Chunk(url, title, path, collection, tuple(json.loads(heading)), anchor, ordinal, text)
+            for chunk_id, url, title, path, collection, heading, anchor, ordinal, text in _rows(
+                self._connections.get(), sql, json.dumps(ids)
+            )
+        }
+        return [found[chunk_id] for chunk_id in ids]
+
+    def nearest_word(self, word: str) -> str | None:
+        """The word that was probably meant by a folded one that stands nowhere, or None."""
+        return self._vocabulary().nearest(word, self._connections.get())
 
 
 class Connections:

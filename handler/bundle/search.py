@@ -198,7 +198,7 @@ def _canonical(row: int, index: Index, scores: Floats) -> int:
 
 
 def _evidence(index: Index, query: _Query, legs: Legs, hybrid: Floats) -> Evidence:
-    idfs = [index.postings.idf(posting) for posting in query.postings]
+    idfs = [index.postings.idf(len(posting.rows)) for posting in query.postings]
     covered = np.zeros(len(index), dtype=np.float32)
     for posting, idf in zip(query.postings, idfs, strict=True):
         covered[posting.rows] += idf

@@ -99,7 +99,7 @@ def publish(site: Site, tree: Tree, rules: Rules) -> Export:
     exclusions = list(tree.exclusions)
     warnings = list(tree.warnings)
     for draft in tree.drafts:
-        reason = _reason_to_hide(draft, rules)
+        reason = reason_to_hide(draft) or rules.hidden(draft)
         if reason is not None:
             exclusions.append(Exclusion(draft.path, reason))
             continue
@@ -118,7 +118,7 @@ def publish(site: Site, tree: Tree, rules: Rules) -> Export:
                 title=page_title(draft.front.meta, body, draft.path),
                 description=text_value(draft.front.meta.get("description")),
                 body=body,
-                anchor_style=_anchor_style(draft.front.meta, rules.anchor_style),
+                anchor_style=anchor_style(draft.front.meta, rules.anchor_style),
                 sha256=draft.sha256,
             )
         )
@@ -256,13 +256,14 @@ def _resolves_inside(location: Path, root: Path) -> bool:
         return False
 
 
-def _anchor_style(meta: Meta, default: AnchorStyle) -> AnchorStyle:
+def anchor_style(meta: Meta, default: AnchorStyle) -> AnchorStyle:
     """The style that front matter names: a curated page keeps that of the site it came from."""
     named = text_value(meta.get("anchor_style"))
     return next((style for style in get_args(AnchorStyle) if style == named), default)
 
 
-def _reason_to_hide(draft: Draft, rules: Rules) -> str | None:
+def reason_to_hide(draft: Draft) -> str | None:
+    """Why a file is not published, by what it says of itself, or None."""
     if draft.front.unreadable_privacy:
         return "malformed front matter that speaks of drafts or visibility"
-    return private_reason(draft.front.meta) or rules.hidden(draft)
+    return private_reason(draft.front.meta)

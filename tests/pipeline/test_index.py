@@ -6,6 +6,7 @@ import apsw
 import numpy as np
 import pytest
 
+from handler.bundle.database import open_database
 from handler.bundle.encoder import Encoder, Vector
 from handler.bundle.reader import Index
 from handler.bundle.types import BundleError, Chunk
@@ -57,9 +58,8 @@ def test_equal_input_in_any_order_makes_equal_bytes(tmp_path: Path, tiny_encoder
 def test_other_tools_find_the_vectors_with_vec0(tmp_path: Path, tiny_encoder: Encoder) -> None:
     chunks, vectors = chunks_of(600), vectors_of(600, tiny_encoder.spec.dim)
     write_index(tmp_path / "rag.db", chunks, vectors, tiny_encoder.spec)
-    index = Index.open(tmp_path / "rag.db")
     sql = "SELECT chunk FROM chunk_vec WHERE embedding MATCH ? AND k = ? AND collection = 'c1'"
-    found = index.connections.get().execute(sql, (index.vectors[400].tobytes(), 1)).fetchall()
+    found = open_database(tmp_path / "rag.db").execute(sql, (vectors[400].tobytes(), 1)).fetchall()
     assert found == [(401,)]
 
 

@@ -1,0 +1,198 @@
+"""Files of this machine into the local index: read, refused or chunked, embedded, and put in."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from handler.bundle.encoder import Encoder, ModelSpec, Vector
+from handler.bundle.manifest import read_manifest
+from handler.bundle.passage import passage_text
+from handler.bundle.types import BundleError, Chunk
+from pipeline import urls
+from pipeline.chunk import MAX_CHARS, OVERLAP_CHARS, chunk_page
+from pipeline.export.markdown import partial_reason
+from pipeline.export.mdx import strip_mdx
+from pipeline.export.prose import drop_comments
+from pipeline.export.title import page_title
+from pipeline.export.tree import anchor_style, read_draft, reason_to_hide
+from pipeline.frontmatter import FrontMatter, text_value
+from pipeline.local_index import AddressTakenError, LocalIndex
+from pipeline.page import Page
+from pipeline.site import Collection, SiteError, load_collections
+from pipeline.tokens import token_counter
+
+SUFFIXES = (".md", ".mdx", ".txt")
+# A book in one file has a tenth of it; more is a log or a dump, which nobody asks.
+MAX_FILE_BYTES = 8 * 2**20
+# Files in work at once, a worker: few enough that an interrupt is soon heard.
+BATCH = 4
+
+Kind = Literal["new", "changed", "unchanged", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file that somebody wants to have in the index.
+
+    `location` is its absolute path, `name` what it is called in answers. `read` returns its bytes, or the
+    first MAX_FILE_BYTES + 1 of them, and raises SiteError, which says why, when it cannot.
+    """
+
+    location: str
+    name: str
+    read: Callable[[], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a file: `n_chunks` were put in, or `note` says why it was refused."""
+
+    name: str
+    kind: Kind
+    n_chunks: int = 0
+    note: str = ""
+
+    def __str__(self) -> str:
+        counted = f", {self.n_chunks} chunk{'s' * (self.n_chunks != 1)}" if self.n_chunks else ""
+        return f"{self.name}: {self.kind}{counted}{f', {self.note}' if self.note else ''}"
+
+
+def find_collection(name: str | None, folder: Path) -> Collection:
+    """The collection of that name in a folder's collections.toml, the closed set. Raises SiteError."""
+    collections = load_collections(folder)
+    if name not in collections:
+        listed = ", ".join(collections) or "none yet"
+        raise SiteError(f"{name or 'no collection'}: name one that there is: {listed}")
+    return collections[name]
+
+
+def bundle_model(bundle: Path) -> ModelSpec:
+    """The spec of a bundle's model, which is not loaded. Raises BundleError."""
+    try:
+        return ModelSpec.from_dict(read_manifest(bundle).model)
+    except BundleError as error:
+        raise BundleError(f"{error}; `doit build` makes a bundle, RALPH_BUNDLE names one") from None
+
+
+def ingest(
+    files: Iterable[SourceFile],
+    collection: str,
+    index: LocalIndex | None,
+    encoder: Encoder,
+    *,
+    dry_run: bool = False,
+    workers: int | None = None,
+) -> Iterator[Outcome]:
+    """Puts each file into a collection of the index, in place of what it had there, and says what came of it.
+
+    A file that has not changed is passed over, one that became private is taken out. In a dry run nothing is
+    embedded or changed; without an index every file is new to it. `workers` files are embedded side by side,
+    as many as there are processors by default. Raises BundleError when the index cannot be written.
+    """
+    count_tokens = token_counter(encoder)
+
+    def made(file: _Readable) -> _Made:
+        chunks = chunk_page(file.page, count_tokens, encoder.spec.max_tokens)
+        return _Made(file, chunks, [] if dry_run else _embed(chunks, encoder, file.known))
+
+    n_workers = workers or os.cpu_count() or 1
+    waiting = iter(files)
+    with ThreadPoolExecutor(n_workers) as pool:
+        while batch := list(islice(waiting, BATCH * n_workers)):
+            read = [_read(file, collection, index, dry_run) for file in batch]
+            # Nearly all of the time goes here, and no other process waits for it.
+            ready = pool.map(made, [file for file in read if isinstance(file, _Readable)])
+            for file in read:
+                yield file if isinstance(file, Outcome) else _keep(next(ready), None if dry_run else index)
+
+
+@dataclass(frozen=True, slots=True)
+class _Readable:
+    """A file that has a page. `known` has vectors of its chunks in the index, by what they were made of."""
+
+    file: SourceFile
+    page: Page
+    digest: str
+    is_new: bool
+    known: Mapping[str, Vector]
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A file's chunks, and the vector of each, in a dry run none."""
+
+    of: _Readable
+    chunks: Sequence[Chunk]
+    vectors: Sequence[Vector]
+
+
+def _read(file: SourceFile, collection: str, index: LocalIndex | None, dry_run: bool) -> _Readable | Outcome:
+    try:
+        data = file.read()
+    except SiteError as error:
+        return Outcome(file.name, "refused", note=str(error))
+    if len(data) > MAX_FILE_BYTES:
+        return Outcome(file.name, "refused", note=f"it has more than {MAX_FILE_BYTES >> 20} MB")
+    digest = _digest(data, collection)
+    known_digest = index.digest(file.location) if index else None
+    if digest == known_digest:
+        return Outcome(file.name, "unchanged")
+    draft = read_draft(file.name, data, [])
+    page = _page(draft.front, draft.sha256, file, collection)
+    reason = reason_to_hide(draft) or partial_reason(Path(file.location).name)
+    if reason is None and page.body.strip():
+        known = index.vectors(file.location) if index else {}
+        return _Readable(file, page, digest, known_digest is None, known)
+    if index and known_digest is not None and not dry_run:
+        # What is private by now must not be found any longer.
+        index.delete(file.location)
+        reason = f"{reason or 'no text'}; what the index had of it is taken out"
+    return Outcome(file.name, "refused", note=reason or "no text")
+
+
+def _digest(data: bytes, collection: str) -> str:
+    """The digest of all that decides what a file has in the index, but for the model."""
+    return hashlib.sha256(f"{collection}\0{MAX_CHARS}\0{OVERLAP_CHARS}\0".encode() + data).hexdigest()
+
+
+def _page(front: FrontMatter, sha256: str, file: SourceFile, collection: str) -> Page:
+    """The page of a file. Its address is the one that its front matter has as `url`, else the file's own."""
+    is_markdown = not file.name.lower().endswith(".txt")
+    body = drop_comments(strip_mdx(front.body)) if is_markdown else front.body
+    url = text_value(front.meta.get("url"))
+    return Page(
+        site="",
+        collection=collection,
+        path=file.location,
+        url=urls.quote_address(url) if urls.is_http_url(url) else Path(file.location).as_uri(),
+        title=page_title(front.meta, body, file.name),
+        description=text_value(front.meta.get("description")),
+        body=body,
+        anchor_style=anchor_style(front.meta, "github"),
+        sha256=sha256,
+    )
+
+
+def _embed(chunks: Iterable[Chunk], encoder: Encoder, known: Mapping[str, Vector]) -> list[Vector]:
+    """The vectors of the chunks; of a page that changed in one place, most are known."""
+    texts = [passage_text(chunk.title, chunk.heading, chunk.text) for chunk in chunks]
+    return [known[text] if text in known else encoder.embed_passage(text) for text in texts]
+
+
+def _keep(made: _Made, index: LocalIndex | None) -> Outcome:
+    file = made.of
+    if index is not None:
+        try:
+            index.replace(file.file.location, file.digest, made.chunks, np.array(made.vectors))
+        except AddressTakenError as error:
+            return Outcome(file.file.name, "refused", note=str(error))
+    return Outcome(file.file.name, "new" if file.is_new else "changed", len(made.chunks))

@@ -1,0 +1,148 @@
+"""`ralph ingest PATH… --collection C`: files of this machine into the local index."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from handler.bundle.encoder import Encoder
+from handler.bundle.types import BundleError
+from pipeline.ingest import MAX_FILE_BYTES, SUFFIXES, SourceFile, bundle_model, find_collection, ingest
+from pipeline.local_index import LocalIndex, open_local_index
+from pipeline.progress import show_progress
+from pipeline.settings import IngestSettings, read_ingest_settings
+from pipeline.site import SiteError
+
+
+def main(argv: Sequence[str]) -> int:
+    """Put files into the local index, beside the bundle; or list what is there, or take it out.
+
+    0 when it was done, 2 when the command line, a setting or the index is wrong, 130 when interrupted.
+    """
+    options = _parser().parse_args(argv)
+    command: Callable[[argparse.Namespace, IngestSettings], None] = options.command or _ingest
+    try:
+        command(options, read_ingest_settings(os.environ))
+    except (SiteError, BundleError) as error:
+        print(f"ralph ingest: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on from here", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _ingest(options: argparse.Namespace, settings: IngestSettings) -> None:
+    collection = find_collection(options.collection, settings.collections)
+    files = list(find_sources(options.paths, Path.cwd()))
+    if not files:
+        raise SiteError(f"no {', '.join(SUFFIXES)} file in {' '.join(map(str, options.paths)) or 'nothing'}")
+    spec = bundle_model(settings.bundle)
+    encoder = Encoder.load(settings.bundle.resolve(), spec)
+    if options.dry_run and not settings.database.exists():
+        _report(files, collection.name, None, encoder, options.dry_run)
+    else:
+        with open_local_index(settings.database, spec) as index:
+            _report(files, collection.name, index, encoder, options.dry_run)
+    if options.dry_run:
+        print("Nothing was changed.")
+    else:
+        print(f"In {settings.database}: `RAG_DB_PATH={settings.database} ralph local` asks it.")
+
+
+def _report(
+    files: Sequence[SourceFile], collection: str, index: LocalIndex | None, encoder: Encoder, dry_run: bool
+) -> None:
+    outcomes = ingest(files, collection, index, encoder, dry_run=dry_run)
+    done = list(show_progress("ingest", "files")(outcomes, len(files)))
+    for outcome in done:
+        if outcome.kind != "unchanged":
+            print(outcome)
+    counts = Counter(outcome.kind for outcome in done)
+    counted = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
+    print(f"{collection}: {counted}; {sum(outcome.n_chunks for outcome in done)} chunks")
+
+
+def _list(options: argparse.Namespace, settings: IngestSettings) -> None:
+    with open_local_index(settings.database, None) as index:
+        for document in index.documents(options.collection):
+            collection = document.collection or "(no collection)"
+            print(f"{collection}  {document.path}  {document.n_chunks} chunks  {document.ingested_at}")
+
+
+def _delete(options: argparse.Namespace, settings: IngestSettings) -> None:
+    """Takes out the files that are named, and those in the folders that are, be they still there or not."""
+    with open_local_index(settings.database, None) as index:
+        documents = index.documents(options.collection)
+        for named in options.paths:
+            path = named.resolve()
+            found = [document for document in documents if Path(document.path).is_relative_to(path)]
+            found = found or [document for document in documents if document.url == str(named)]
+            if not found:
+                raise SiteError(f"{named}: the index has nothing of it (ralph ingest --list)")
+            for document in found:
+                print(f"{document.path}: {index.delete(document.url)} chunks taken out")
+
+
+def find_sources(paths: Sequence[Path], cwd: Path) -> Iterator[SourceFile]:
+    """The files that are named, and in folders all that end in SUFFIXES, each once, in order.
+
+    What is hidden, a symbolic link or no plain file is passed over, but for what is named itself. Raises
+    SiteError for what is not there, and for a named file of another kind.
+    """
+    seen: set[Path] = set()
+    for named in paths:
+        path = named.resolve()
+        if not path.exists():
+            raise SiteError(f"{named}: is not there")
+        if not path.is_dir() and path.suffix.lower() not in SUFFIXES:
+            raise SiteError(f"{named}: only {', '.join(SUFFIXES)} files can be ingested")
+        for file in _walk(path) if path.is_dir() else [path]:
+            if file not in seen:
+                seen.add(file)
+                name = file.relative_to(cwd) if file.is_relative_to(cwd) else file
+                yield SourceFile(str(file), name.as_posix(), partial(_read, file))
+
+
+def _walk(root: Path) -> Iterator[Path]:
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "node_modules")
+        for name in sorted(names):
+            file = Path(folder, name)
+            is_text = not name.startswith(".") and file.suffix.lower() in SUFFIXES
+            if is_text and file.is_file() and not file.is_symlink():
+                yield file
+
+
+def _read(file: Path) -> bytes:
+    try:
+        with file.open("rb") as stream:
+            return stream.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise SiteError(f"cannot be read ({error.strerror})") from None
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ralph ingest", description=main.__doc__ and main.__doc__.partition("\n")[0]
+    )
+    parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="files, or folders of them")
+    parser.add_argument("--collection", metavar="NAME", help="one of sites/collections.toml")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be done, and change nothing")
+    actions = parser.add_mutually_exclusive_group()
+    actions.add_argument(
+        "--list", dest="command", action="store_const", const=_list, help="list what is in the index"
+    )
+    actions.add_argument(
+        "--delete", dest="command", action="store_const", const=_delete, help="take files out of the index"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

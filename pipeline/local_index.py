@@ -1,0 +1,228 @@
+"""The local index: a rag.db that grows and shrinks file by file, beside the bundle, which never changes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import apsw
+import numpy as np
+
+from handler.bundle.database import PAGE_SIZE_BYTES, create_tables, open_for_writing, read_schema
+from handler.bundle.encoder import ModelSpec, Vector
+from handler.bundle.live import LOCAL_VERSION, check_local_version
+from handler.bundle.passage import passage_text
+from handler.bundle.terms import fold
+from handler.bundle.types import BundleError, Chunk
+
+# Each takes a database from the version of its place to the next one; 0 is a bundle's.
+MIGRATIONS = (Path(__file__).with_name("local_schema.sql"),)
+
+# Another process may be writing; each of its transactions lasts some milliseconds.
+BUSY_TIMEOUT_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A file that is in the index. `location` and `ingested_at` are empty for a page of unknown origin."""
+
+    url: str
+    title: str
+    path: str
+    collection: str
+    n_chunks: int
+    location: str
+    ingested_at: str
+
+
+class AddressTakenError(Exception):
+    """Another file has the same address."""
+
+
+class LocalIndex:
+    """An open local index. Every change is one transaction, and processes take turns."""
+
+    def __init__(self, connection: apsw.Connection, path: Path) -> None:
+        self._connection = connection
+        self.path = path
+
+    def digest(self, location: str) -> str | None:
+        """The digest that the file at an absolute path was ingested with, or None."""
+        digest: str | None = self._connection.execute(
+            "SELECT digest FROM file WHERE location = ?", (location,)
+        ).get
+        return digest
+
+    def vectors(self, location: str) -> dict[str, Vector]:
+        """The vectors of a file's chunks, (dim,) float32, by the passage texts that they were made of."""
+        sql = """
+            SELECT title, heading, text, embedding
+            FROM file JOIN page ON page.id = file.page JOIN chunk ON chunk.page = page.id
+                JOIN chunk_vec ON chunk_vec.chunk = chunk.id
+            WHERE location = ?
+        """
+        return {
+            passage_text(title, tuple(json.loads(heading)), text): np.frombuffer(vector, "<f4")
+            for title, heading, text, vector in self._connection.execute(sql, (location,))
+        }
+
+    def documents(self, collection: str | None = None) -> list[Document]:
+        """What is in the index, by collection and path; in one collection, or in all of them."""
+        sql = """
+            SELECT url, title, path, collection, count(chunk.id), coalesce(location, ''),
+                coalesce(ingested_at, '')
+            FROM page JOIN chunk ON chunk.page = page.id LEFT JOIN file ON file.page = page.id
+            WHERE ?1 IS NULL OR collection = ?1
+            GROUP BY page.id ORDER BY collection, path, url
+        """
+        return [Document(*row) for row in self._connection.execute(sql, (collection,))]
+
+    def replace(self, location: str, digest: str, chunks: Sequence[Chunk], vectors: Vector) -> bool:
+        """Puts a file's chunks in, in place of those that it had; returns whether it had some.
+
+        `chunks` are of one page, `vectors` is (n, dim) float32 with unit rows, row i for chunk i. Raises
+        AddressTakenError when another file has the page's address.
+        """
+        with _transaction(self._connection):
+            old = self._page_at(location)
+            self._delete(old)
+            self._insert(location, digest, chunks, vectors)
+        return old is not None
+
+    def delete(self, location: str) -> int:
+        """Takes the page out that is a file, or has an address; returns how many chunks it had."""
+        with _transaction(self._connection):
+            page = self._page_at(location)
+            sql = "SELECT count(*) FROM chunk WHERE page = ?"
+            n_chunks: int = self._connection.execute(sql, (page,)).get
+            self._delete(page)
+        return n_chunks
+
+    def _page_at(self, location: str) -> int | None:
+        sql = """
+            SELECT page FROM file WHERE location = ?1
+            UNION ALL SELECT id FROM page WHERE url = ?1 LIMIT 1
+        """
+        page: int | None = self._connection.execute(sql, (location,)).get
+        return page
+
+    def _delete(self, page: int | None) -> None:
+        text_digest = self._connection.execute("SELECT text_digest FROM file WHERE page = ?", (page,)).get
+        self._connection.execute("DELETE FROM page WHERE id = ?", (page,))
+        self._connection.execute("UPDATE page SET canonical = id WHERE canonical = ?", (page,))
+        self._choose_canonical(text_digest)
+
+    def _insert(self, location: str, digest: str, chunks: Sequence[Chunk], vectors: Vector) -> None:
+        first, text_digest = chunks[0], _text_digest(chunks)
+        if self._connection.execute("SELECT 1 FROM page WHERE url = ?", (first.url,)).get:
+            raise AddressTakenError(f"another file has the address {first.url} already")
+        page = 1 + (self._connection.execute("SELECT max(id) FROM page").get or 0)
+        self._connection.execute(
+            "INSERT INTO page VALUES (?1, ?, ?, ?, ?, ?1)",
+            (page, first.collection, first.path, first.url, first.title),
+        )
+        for chunk, vector in zip(chunks, vectors, strict=True):
+            heading = json.dumps(chunk.heading, ensure_ascii=False)
+            self._connection.execute(
+                "INSERT INTO chunk(page, ordinal, heading, anchor, text) VALUES (?, ?, ?, ?, ?)",
+                (page, chunk.ordinal, heading, chunk.anchor, chunk.text),
+            )
+            self._connection.execute(
+                "INSERT INTO chunk_vec(chunk, embedding, collection) VALUES (last_insert_rowid(), ?, ?)",
+                (np.ascontiguousarray(vector, dtype="<f4").tobytes(), chunk.collection),
+            )
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        self._connection.execute(
+            "INSERT INTO file VALUES (?, ?, ?, ?, ?)", (page, location, digest, text_digest, now)
+        )
+        self._choose_canonical(text_digest)
+
+    def _choose_canonical(self, text_digest: str | None) -> None:
+        """Of pages with one text, the one with the shortest URL is canonical, as in a bundle."""
+        self._connection.execute(
+            """
+            WITH alike AS (SELECT id, url FROM page JOIN file ON file.page = page.id WHERE text_digest = ?)
+            UPDATE page SET canonical = (SELECT id FROM alike ORDER BY length(url), url LIMIT 1)
+            WHERE id IN (SELECT id FROM alike)
+            """,
+            (text_digest,),
+        )
+
+
+@contextmanager
+def open_local_index(path: Path, model: ModelSpec | None) -> Iterator[LocalIndex]:
+    """The local index in a file, brought to this version's schema; closed with the context.
+
+    With a `model` it is made when it is not there, and holds vectors of that model alone. Raises BundleError
+    when it is not there, is no index, is a newer version's, has vectors of another model, or cannot be
+    written.
+    """
+    try:
+        if model is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        elif not path.exists():
+            raise BundleError(f"{path} is not there: nothing was ingested yet")
+        connection = open_for_writing(path)
+    except (OSError, apsw.Error) as error:
+        raise BundleError(f"{path} cannot be written: {error}") from error
+    try:
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        connection.create_scalar_function("fold", _fold, 1, deterministic=True)
+        _bring_up_to_date(connection, path, model)
+        yield LocalIndex(connection, path)
+    except apsw.Error as error:
+        raise BundleError(f"{path} cannot be written: {error}") from error
+    finally:
+        connection.close()
+
+
+def _bring_up_to_date(connection: apsw.Connection, path: Path, model: ModelSpec | None) -> None:
+    check_local_version(connection)
+    if connection.pragma("user_version") < LOCAL_VERSION:
+        # Both count for a new file alone, and neither can be had inside of a transaction.
+        connection.execute(f"PRAGMA page_size = {PAGE_SIZE_BYTES}; PRAGMA journal_mode = WAL")
+        with _transaction(connection):
+            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+            if not tables and model is not None:
+                create_tables(connection, model.dim)
+                connection.execute("INSERT INTO meta VALUES ('model', ?)", (model.fingerprint,))
+            elif not tables >= {"meta", "page", "chunk", "chunk_fts", "chunk_vec"}:
+                raise BundleError(f"{path} is no index of this program: name another file in RAG_DB_PATH")
+            # Again: another process may have done it in the meantime.
+            for migration in MIGRATIONS[connection.pragma("user_version") :]:
+                connection.execute(read_schema(migration))
+            connection.pragma("user_version", LOCAL_VERSION)
+    made_with = connection.execute("SELECT value FROM meta WHERE key = 'model'").get
+    if model is not None and made_with != model.fingerprint:
+        raise BundleError(
+            f"{path} was made with another embedding model than {model.name}: "
+            "name another file in RAG_DB_PATH and ingest again, or the model's bundle in RALPH_BUNDLE"
+        )
+
+
+@contextmanager
+def _transaction(connection: apsw.Connection) -> Iterator[None]:
+    """What is done in it is done as a whole or not at all, and by one process at a time."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def _text_digest(chunks: Sequence[Chunk]) -> str:
+    texts = [" ".join(chunk.text.split()) for chunk in chunks]
+    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
+
+
+def _fold(*text: Any) -> str:
+    """What `fold` is to SQL."""
+    return fold(*text)
