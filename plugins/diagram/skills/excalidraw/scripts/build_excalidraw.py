@@ -22,7 +22,6 @@ import difflib
 import functools
 import hashlib
 import html
-import itertools
 import json
 import math
 import os
@@ -34,10 +33,15 @@ import sys
 import tempfile
 import unicodedata
 import zlib
+from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import pairwise
 from pathlib import Path
+from random import Random
+from statistics import fmean
 from typing import Any, Literal, TypeGuard, cast
 
 # ----------------------------------------------------------------------------------------------------
@@ -2918,7 +2922,8 @@ def draw_group(group: Group, box: Box, theme: Theme, insides: Insides) -> list[E
     color = color_of(group.color, theme.muted, theme, f"group {group.id!r}")
     if group.frame:
         key = order_key("2", name, "z")
-        return [element(name, "frame", box, key, strokeColor="#bbb", name=group.label or None)]
+        frame = element(name, "frame", box, key, strokeColor="#bbb")
+        return [{**frame, "name": group.label or None}]
     depth = DIGITS[10 + len(insides.around(group.id))]
     fields = insides.fields(group.id)
     outline = element(
@@ -3102,8 +3107,8 @@ def draw_edge(
         points=[list(point) for point in relative],
         # Excalidraw 0.18 adds this field to every arrow that has it not.
         lastCommittedPoint=None,
-        startBinding=binding(source, bound[0], elbowed),
-        endBinding=binding(target, bound[-1], elbowed),
+        startBinding=binding(source, bound[0]),
+        endBinding=binding(target, bound[-1]),
         startArrowhead="arrow" if edge.both else None,
         endArrowhead="arrow",
         elbowed=elbowed,
@@ -3113,12 +3118,12 @@ def draw_edge(
     if not edge.label:
         return [arrow]
     text = wrap(edge.label, FONTS[theme.font], theme.small_size, WIDEST_ARROW_LABEL)
-    center = route.label.center if route.label is not None else middle_of(points)
+    center = route.label.center if route.label is not None else label_point(points)
     label = bound_label(arrow, text, edge.label, theme.muted if edge.color is None else color, center)
     return [arrow, label]
 
 
-def binding(shape: Element, point: Point, elbowed: bool) -> dict[str, object]:
+def binding(shape: Element, point: Point) -> dict[str, object]:
     """What holds an arrow's end to a shape: the point as a share of the shape's box."""
     ratios = [
         (point[0] - shape["x"]) / shape["width"],
@@ -3126,8 +3131,8 @@ def binding(shape: Element, point: Point, elbowed: bool) -> dict[str, object]:
     ]
     # Excalidraw moves ends off the exact middle, where its directions would be ambiguous.
     fixed_point = [0.5001 if abs(ratio - 0.5) < 1e-3 else round(ratio, 4) for ratio in ratios]
-    # Excalidraw 0.18 wants focus and gap as well; the version after it takes them off again, but for elbows.
-    older = {"focus": 0, "gap": ARROW_GAP} if elbowed else {}
+    # Excalidraw 0.18 goes by focus (0: at the middle) and gap; its next version drops them, and goes by mode.
+    older = {"focus": 0, "gap": ARROW_GAP}
     return {"elementId": shape["id"], "fixedPoint": fixed_point, "mode": "orbit", **older}
 
 
@@ -3192,7 +3197,7 @@ def with_middle(points: Sequence[Point], center: Point) -> list[Point]:
     Excalidraw draws an arrow's label at the middle point, or on the middle segment of an even number of
     points.
     """
-    if math.dist(middle_of(points), center) < 1:
+    if math.dist(label_point(points), center) < 1:
         return list(points)
     at = min(range(len(points) - 1), key=lambda i: math.dist(center, foot(center, points[i], points[i + 1])))
     middle = foot(center, points[at], points[at + 1])
@@ -3203,7 +3208,7 @@ def with_middle(points: Sequence[Point], center: Point) -> list[Point]:
     return [*left, middle, *right]
 
 
-def middle_of(points: Sequence[Point]) -> Point:
+def label_point(points: Sequence[Point]) -> Point:
     half = len(points) // 2
     if len(points) % 2:
         return points[half]
@@ -3277,7 +3282,9 @@ ASPECTS: Mapping[str, Sequence[str]] = {
     "size": ("width", "height"),
     "words": ("originalText", "name"),
 }
-ARROW_PLACE = "x y width height points startBinding endBinding elbowed fixedSegments startIsSpecial endIsSpecial".split()
+ARROW_PLACE = (
+    "x y width height points startBinding endBinding elbowed fixedSegments startIsSpecial endIsSpecial"
+).split()
 
 
 def fingerprint(element: Element) -> dict[str, str]:
@@ -3547,13 +3554,17 @@ COMMON_FIELDS = (
     "groupIds frameId index roundness seed version versionNonce isDeleted boundElements updated link locked"
 ).split()
 TYPE_FIELDS = {
-    "text": "text originalText fontSize fontFamily lineHeight textAlign verticalAlign containerId autoResize".split(),
+    "text": (
+        "text originalText fontSize fontFamily lineHeight textAlign verticalAlign containerId autoResize"
+    ).split(),
     "arrow": "points startBinding endBinding startArrowhead endArrowhead elbowed".split(),
     "line": ["points"],
     "frame": ["name"],
     "image": "fileId status scale".split(),
 }
-NUMBERS = "x y width height angle strokeWidth roughness opacity seed version versionNonce updated fontSize lineHeight".split()
+NUMBERS = (
+    "x y width height angle strokeWidth roughness opacity seed version versionNonce updated fontSize lineHeight"
+).split()
 CHOICES: Mapping[str, Sequence[object]] = {
     "fillStyle": ("solid", "hachure", "cross-hatch", "zigzag"),
     "strokeStyle": ("solid", "dashed", "dotted"),
@@ -3613,7 +3624,7 @@ def faults(file: object) -> list[str]:
         wrong = [
             *reference_faults(element, by_id),
             *frame_faults(element, by_id, position),
-            *text_faults(element, by_id, sound, position),
+            *text_faults(element, by_id, position),
             *arrow_faults(element, by_id),
             *image_faults(element, files if isinstance(files, dict) else {}),
         ]
@@ -3649,8 +3660,7 @@ def field_faults(element: object, i: int) -> list[str]:
     found += [
         f"{key} is {element[key]!r}, not one of {', '.join(map(str, choices))}"
         for key, choices in CHOICES.items()
-        if key in element
-        and (element[key] not in choices or isinstance(element[key], bool) != (True in choices))
+        if key in element and not is_choice(element[key], choices)
     ]
     found += [
         f"{key} is {element[key]!r}, not a colour"
@@ -3660,6 +3670,11 @@ def field_faults(element: object, i: int) -> list[str]:
     if not found:
         found = range_faults(element) + list_faults(element)
     return [f"{id_}: {what}" for what in found]
+
+
+def is_choice(value: object, choices: Sequence[object]) -> bool:
+    """Whether it is one of them; 1 and true are two things here."""
+    return any(value == choice and isinstance(value, bool) == isinstance(choice, bool) for choice in choices)
 
 
 def range_faults(element: Element) -> list[str]:
@@ -3730,7 +3745,7 @@ def points_faults(element: Element) -> list[str]:
         if abs(size - element[key]) > 0.5:
             found.append(f"{key} is {element[key]}, but its points take {size:g}")
     if element.get("elbowed") and any(
-        abs(a[0] - b[0]) > 0.5 and abs(a[1] - b[1]) > 0.5 for a, b in itertools.pairwise(points)
+        abs(a[0] - b[0]) > 0.5 and abs(a[1] - b[1]) > 0.5 for a, b in pairwise(points)
     ):
         found.append("is an elbow arrow with a diagonal segment")
     return found
@@ -3852,9 +3867,7 @@ def frame_faults(element: Element, by_id: Mapping[str, Element], position: Mappi
     return []
 
 
-def text_faults(
-    element: Element, by_id: Mapping[str, Element], elements: Sequence[Element], position: Mapping[str, int]
-) -> list[str]:
+def text_faults(element: Element, by_id: Mapping[str, Element], position: Mapping[str, int]) -> list[str]:
     if element["type"] != "text":
         return []
     text = element["text"]
@@ -4048,7 +4061,12 @@ def drawing_in_svg(svg: str) -> object:
 def svg_element(element: Element, label: Element | None, files: Mapping[str, Any], page: Box) -> str:
     """One element; a link becomes a link."""
     box = box_of(element)
-    drawn = SVG_PAINTERS.get(element["type"], paint_nothing)(element, box, files)
+    if element["type"] == "image":
+        drawn = paint_image(element, box, files)
+    elif element["type"] in SVG_PAINTERS:
+        drawn = SVG_PAINTERS[element["type"]](element, box)
+    else:
+        return ""
     if element["type"] == "arrow" and label is not None:
         drawn = masked(drawn, element["id"], box_of(label), page)
     if element["angle"]:
@@ -4087,17 +4105,17 @@ def paint(element: Element, fill: bool = True) -> str:
     )
 
 
-def paint_rectangle(element: Element, box: Box, files: Mapping[str, Any]) -> str:
+def paint_rectangle(element: Element, box: Box) -> str:
     radius = min(32, min(box.width, box.height) / 4) if element["roundness"] else 0
     return f'<rect x="{box.x:g}" y="{box.y:g}" width="{box.width:g}" height="{box.height:g}" rx="{radius:g}" {paint(element)}/>'
 
 
-def paint_ellipse(element: Element, box: Box, files: Mapping[str, Any]) -> str:
+def paint_ellipse(element: Element, box: Box) -> str:
     x, y = box.center
     return f'<ellipse cx="{x:g}" cy="{y:g}" rx="{box.width / 2:g}" ry="{box.height / 2:g}" {paint(element)}/>'
 
 
-def paint_diamond(element: Element, box: Box, files: Mapping[str, Any]) -> str:
+def paint_diamond(element: Element, box: Box) -> str:
     x, y = box.center
     corners = [(x, box.y), (box.right, y), (x, box.bottom), (box.x, y)]
     # A quarter of each half side is rounded, Excalidraw's proportional radius.
@@ -4110,7 +4128,7 @@ def paint_diamond(element: Element, box: Box, files: Mapping[str, Any]) -> str:
     return f'<path d="{" ".join(path)} Z" {paint(element)}/>'
 
 
-def paint_text(element: Element, box: Box, files: Mapping[str, Any]) -> str:
+def paint_text(element: Element, box: Box) -> str:
     size, height = element["fontSize"], element["fontSize"] * element["lineHeight"]
     anchor, x = {
         "left": ("start", box.x),
@@ -4138,7 +4156,7 @@ def fitted(line: str, element: Element) -> str:
     return f' textLength="{width:.1f}" lengthAdjust="spacingAndGlyphs"'
 
 
-def paint_line(element: Element, box: Box, files: Mapping[str, Any]) -> str:
+def paint_line(element: Element, box: Box) -> str:
     points = [(box.x + x, box.y + y) for x, y, *_ in element["points"]]
     if element.get("elbowed"):
         path = rounded_path(points, 16)
@@ -4202,7 +4220,7 @@ def point(at: Point) -> str:
     return f"{round(at[0], 2):g} {round(at[1], 2):g}"
 
 
-def paint_frame(element: Element, box: Box, files: Mapping[str, Any]) -> str:
+def paint_frame(element: Element, box: Box) -> str:
     name = html.escape(element["name"] or "")
     stack = FONT_STACKS[FRAME_FONT]
     return (
@@ -4222,11 +4240,7 @@ def paint_image(element: Element, box: Box, files: Mapping[str, Any]) -> str:
     )
 
 
-def paint_nothing(element: Element, box: Box, files: Mapping[str, Any]) -> str:
-    """Pages that Excalidraw shows within a drawing: a picture cannot."""
-    return ""
-
-
+# Not what cannot be in a picture: the pages that Excalidraw shows within a drawing.
 SVG_PAINTERS = {
     "rectangle": paint_rectangle,
     "ellipse": paint_ellipse,
@@ -4236,7 +4250,6 @@ SVG_PAINTERS = {
     "line": paint_line,
     "freedraw": paint_line,
     "frame": paint_frame,
-    "image": paint_image,
 }
 
 
@@ -4274,7 +4287,9 @@ def write_png(file: Document, png: Path) -> str:
         program = next((name for name in commands if shutil.which(name)), None)
         if program is None:
             raise DiagramError(f"{png}: no program to draw a PNG is installed ({', '.join(commands)})")
-        run = subprocess.run([program, *commands[program]], capture_output=True, text=True, timeout=120)
+        run = subprocess.run(
+            [program, *commands[program]], capture_output=True, text=True, check=False, timeout=120
+        )
     if run.returncode or not png.exists():
         raise DiagramError(f"{png}: {program} failed: {(run.stderr or run.stdout).strip()[-300:]}")
     return program
@@ -4336,7 +4351,7 @@ def write(drawing: Document, out: Path) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description="Draws a map of a system as an Excalidraw file.",
-        epilog="With --update, what a person changed in the file stays: places, colours, words and own elements.",
+        epilog="--update keeps what a person changed in the file: places, colours, words, own elements.",
     )
     job = parser.add_mutually_exclusive_group(required=True)
     job.add_argument("--spec", type=Path, metavar="S.json", help="draw this map")
