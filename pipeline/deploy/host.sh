@@ -8,6 +8,7 @@
 #
 # Everything else in the folder, .env above all, is the owner's and stays as it is.
 set -eu
+umask 022 # the server is another user
 
 RELEASES_KEPT=3
 
@@ -49,33 +50,47 @@ manifest() { # APP
 # upload of the same one left behind is gone on with.
 hold() { # APP [VERSION]
     mkdir -p "$1"
-    exec 9>"$1/.lock"
-    flock -n 9 || die "another deployment to this folder is under way: wait until it has ended"
-    mkdir -p "$1/releases" "$1/venvs"
-    for each in "$1"/releases/.incoming-*; do
-        [ "$each" = "$1/releases/.incoming-${2-}" ] || rm -rf "$each"
+    cd "$1"
+    busy="another deployment to this folder is under way: wait until it has ended"
+    exec 9>.lock
+    flock -n 9 || die "$busy"
+    # A step may go on when its client is gone.
+    flock -n .working true || die "$busy"
+    mkdir -p releases venvs
+    for each in releases/.incoming-*; do
+        if [ -L "$each" ] || [ "$each" != "releases/.incoming-${2-}" ]; then rm -rf "$each"; fi
     done
     echo held
     cat >/dev/null
 }
 
+# Lets the next one begin only when this step has ended, which it may do after its client. An upload has the
+# same lock.
+work_in() { # APP
+    cd "$1"
+    exec 8>.working
+    flock 8
+}
+
 # Gives the room back that a failed upload took.
 discard() { # APP VERSION
-    rm -rf "$1/releases/.incoming-$2"
+    work_in "$1"
+    rm -rf "releases/.incoming-$2"
 }
 
 # Turns what arrived into a release that can be started: every byte checked, and its packages there.
 install() { # APP VERSION PYTHON VENV
-    cd "$1/releases"
+    work_in "$1"
+    cd releases
     is_whole ".incoming-$2" "$2" || die "what arrived is not what was sent; deploy again"
     make_venv "../venvs/$4" "$3" ".incoming-$2/requirements.txt"
     ln -s "../../venvs/$4" ".incoming-$2/.venv"
     # The server may not write there. All files have one time, so it cannot tell whether they changed.
     "../venvs/$4/bin/python" -m compileall -q --invalidation-mode unchecked-hash ".incoming-$2/handler"
-    if [ -d "$2" ] && is_whole "$2" "$2"; then
+    if [ -d "$2" ] && [ ! -L "$2" ] && is_whole "$2" "$2"; then
         rm -rf ".incoming-$2"
     else
-        [ ! -d "$2" ] || mv "$2" ".incoming-damaged-$2"
+        if [ -e "$2" ] || [ -L "$2" ]; then mv -T "$2" ".incoming-damaged-$2"; fi
         mv -T ".incoming-$2" "$2"
         rm -rf ".incoming-damaged-$2"
     fi
@@ -106,7 +121,8 @@ make_venv() { # FOLDER PYTHON REQUIREMENTS
 
 # Makes a release the current one. When it does not answer, the one before it is current again.
 activate() { # APP VERSION RESTART RELOAD URL TIMEOUT_S
-    alone "$1"
+    trap '' HUP PIPE # so that it comes to a good end when the client is cut off
+    work_in "$1"
     restart=$3 reload=$4 url=$5 timeout_s=$6
     old=$(release current) older=$(release previous)
     [ -d "releases/$2/" ] || die "release $2 is gone; deploy again"
@@ -131,25 +147,18 @@ activate() { # APP VERSION RESTART RELOAD URL TIMEOUT_S
 
 # Makes the previous release the current one; a second time takes that back.
 rollback() { # APP RESTART RELOAD URL TIMEOUT_S
-    alone "$1"
+    trap '' HUP PIPE
+    work_in "$1"
     restart=$2 reload=$3 url=$4 timeout_s=$5
     old=$(release current) new=$(release previous)
     [ -n "$new" ] || die "there is no previous release to go back to"
-    point previous "$old"
+    if [ -n "$old" ]; then point previous "$old"; fi
     point current "$new"
     if start "$new" && answers "$new"; then
         say "$new answers"
         return
     fi
     die "$new is current again, and does not answer"
-}
-
-# Goes on to a good end when the client is cut off, and lets the next one begin only then.
-alone() { # APP
-    trap '' HUP PIPE
-    cd "$1"
-    exec 8>.activating
-    flock 8
 }
 
 say() {

@@ -60,6 +60,8 @@ def rsync_steps(settings: DeploySettings, package: Path) -> RsyncSteps:
                 # Not -a: owner and group are the host's. By content, as all times in a package are the same.
                 *("-rlpt", "--checksum", "--delete", "--stats", "--link-dest=../../current"),
                 f"--rsh={shlex.join(_ssh(settings))}",
+                # Whoever comes next waits for it, even if it outlives its client.
+                f"--rsync-path=flock -n {shlex.quote(f'{app}/.working')} rsync",
                 f"{package}/",
                 f"{settings.host}:{app}/releases/.incoming-{version}/",
             ),

@@ -54,6 +54,7 @@ Host ralph-host
 # A venv without an hour of downloads: its python is the one that runs the tests, and has everything.
 PYTHON = """#!/bin/sh
 if [ "$1 $2" = "-m venv" ]; then
+    [ ! -e {folder}/before-venv ] || . {folder}/before-venv
     echo "venv $3" >> {log}
     mkdir -p "$3/bin" && ln -s {python} "$3/bin/python.real" && cp "$0" "$3/bin/python"
 elif [ "$1 $2" = "-m pip" ]; then
@@ -82,6 +83,24 @@ setsid .venv/bin/python -m handler serve --bundle {app}/current/bundle --port {p
 echo $! >{folder}/pid
 """
 RELOAD = "kill -HUP $(cat {folder}/pid)"
+
+
+class Gate:
+    """A point on the host that nothing passes before it is opened."""
+
+    def __init__(self, path: Path) -> None:
+        os.mkfifo(path)
+        self._path = path
+        # What is to run there.
+        self.script = f"echo > {path}; cat {path} >/dev/null"
+
+    def wait(self) -> None:
+        """Returns when something has come to the gate."""
+        self._path.read_text()
+
+    def open(self) -> None:
+        """Lets it pass."""
+        self._path.write_text("on\n")
 
 
 class Host:
@@ -120,9 +139,9 @@ class Host:
         self.said.clear()
         deploy(self.settings_with(**settings), folder, self.said.append)
 
-    def on_upload(self, when: str, script: str) -> None:
-        """Has the host run a script `before` or `after` it receives files."""
-        (self.sshd / f"{when}-upload").write_text(script)
+    def on(self, event: str, script: str) -> None:
+        """Has the host run a script at "before-upload", "after-upload" or "before-venv"."""
+        (self.sshd / event).write_text(script)
 
     @property
     def releases(self) -> list[str]:

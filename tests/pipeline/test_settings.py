@@ -29,6 +29,7 @@ def test_without_settings_the_service_of_the_host_woozie_is_deployed(package: Pa
         "--stats",
         "--link-dest=../../current",
         f"--rsh={' '.join(ssh)}",
+        "--rsync-path=flock -n /var/www/apps/davo-bot/.working rsync",
         f"{package}/",
         f"woozie:/var/www/apps/davo-bot/releases/.incoming-{empty}/",
     )
@@ -61,6 +62,10 @@ def test_any_alias_port_and_key_of_ssh_are_used_by_both_programs(package: Path) 
     [
         ("RALPH_HOST", "-oProxyCommand=sh"),
         ("RALPH_HOST", "a b"),
+        ("RALPH_HOST", "host\n"),
+        ("RALPH_HOST", "host:"),
+        ("RALPH_HOST", "ssh://host"),
+        ("RALPH_HOST", "$(id)"),
         ("RALPH_HOST_PATH", "/var/www/$(id)"),
         ("RALPH_HOST_PATH", "relative"),
         ("RALPH_HOST_PATH", "/"),

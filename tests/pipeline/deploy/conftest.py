@@ -57,7 +57,7 @@ def host(ssh_server: Path, tmp_path: Path, health: tuple[str, list[Path]]) -> It
     host = Host(ssh_server, tmp_path / "host", url)
     bundle.append(host.app / "current" / "bundle")
     yield host
-    for name in ("before-upload", "after-upload", "venvs.log"):
+    for name in ("before-upload", "after-upload", "before-venv", "venvs.log"):
         (ssh_server / name).unlink(missing_ok=True)
 
 

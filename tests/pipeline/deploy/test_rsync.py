@@ -15,7 +15,8 @@ import pytest
 from pipeline.deploy.rsync import HOST, deploy, held, rollback, rsync_steps
 from pipeline.deploy.step import DeployError
 from pipeline.package import package_version, requirements_version
-from tests.fakes.ssh_host import Host
+from pipeline.settings import read_deploy_settings
+from tests.fakes.ssh_host import Gate, Host
 
 SCRIPTS = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 
@@ -72,11 +73,80 @@ def test_what_the_owner_keeps_in_the_folder_stays(host: Host, make_package: Make
     host.app.mkdir()
     (host.app / ".env").write_text("ANTHROPIC_API_KEY=x\n")
     (host.app / ".env").chmod(0o600)
+    if os.geteuid() == 0:
+        os.chown(host.app / ".env", 65534, 65534)
     (host.app / "notes").write_text("mine")
+    before = (host.app / ".env").stat()
     host.deploy(make_package())
+    after = (host.app / ".env").stat()
+    assert (after.st_mode, after.st_uid, after.st_ctime_ns) == (0o100600, before.st_uid, before.st_ctime_ns)
     assert (host.app / ".env").read_text() == "ANTHROPIC_API_KEY=x\n"
-    assert (host.app / ".env").stat().st_mode & 0o777 == 0o600
     assert (host.app / "notes").read_text() == "mine"
+
+
+def test_a_host_and_a_folder_may_have_odd_names(
+    host: Host, make_package: MakePackage, tmp_path: Path, health: tuple[str, list[Path]]
+) -> None:
+    """The host's own name is one that its alias in the client's configuration makes up."""
+    client = tmp_path / "a client's folder"
+    client.mkdir()
+    text = (host.sshd / "ssh_config").read_text().replace("Host ralph-host", "Host r4lph_h0st.x+y")
+    (client / "ssh config").write_text(text)
+    package = make_package().rename(client / "a package")
+    host.app = host.app.parent / 'it\'s a "folder" $(touch ran)'
+    health[1][0] = host.app / "current" / "bundle"
+    host.deploy(
+        package,
+        host="r4lph_h0st.x+y",
+        path=str(host.app),
+        ssh=("ssh", "-F", str(client / "ssh config")),
+    )
+    assert host.current == package_version(package)
+    assert not list(tmp_path.rglob("ran"))
+
+
+def test_a_link_in_the_place_of_a_release_is_replaced_by_it(
+    host: Host, make_package: MakePackage, tmp_path: Path
+) -> None:
+    package = make_package()
+    shutil.copytree(package, tmp_path / "elsewhere")
+    (host.app / "releases").mkdir(parents=True)
+    (host.app / "releases" / package_version(package)).symlink_to(tmp_path / "elsewhere")
+    host.deploy(package)
+    assert host.current == package_version(package)
+    assert not (host.app / "releases" / host.current).is_symlink()
+    assert (tmp_path / "elsewhere" / "LICENSE").is_file()
+
+
+def test_a_host_that_lets_nobody_restart_the_service_is_told(host: Host, make_package: MakePackage) -> None:
+    """Without RALPH_RESTART_CMD it is systemd's, which needs a line in sudoers."""
+    sudo = host.sshd / "bin" / "sudo"
+    sudo.write_text(
+        f'#!/bin/sh\necho "sudo $*" >> {host.log}\necho sudo: a password is required >&2\nexit 1\n'
+    )
+    sudo.chmod(0o755)
+    default = read_deploy_settings({})
+    host.deploy(make_package("A."))
+    before = host.current
+    try:
+        with pytest.raises(DeployError, match="a password is required"):
+            host.deploy(make_package("B.", "Ada\n"), restart=default.restart, reload=default.reload)
+    finally:
+        sudo.unlink()
+    assert host.current == before
+    assert host.log.read_text().splitlines()[1:] == [default.restart] * 2
+
+
+def test_what_a_dry_run_prints_deploys_when_it_is_pasted_into_a_shell(
+    host: Host, make_package: MakePackage
+) -> None:
+    package = make_package()
+    said: list[str] = []
+    deploy(host.settings, package, said.append, dry_run=True)
+    assert not host.app.exists()
+    subprocess.run(["sh", "-e"], input="\n".join(said), text=True, check=True, stdout=subprocess.DEVNULL)
+    assert host.current == package_version(package)
+    assert host.service_calls == ["restart"]
 
 
 def test_old_releases_and_their_packages_are_pruned(host: Host, make_package: MakePackage) -> None:
@@ -116,13 +186,13 @@ def test_a_release_that_was_damaged_on_the_host_is_made_whole(host: Host, make_p
 def test_a_corrupted_transfer_is_not_installed(host: Host, make_package: MakePackage) -> None:
     host.deploy(make_package("A."))
     before = host.current
-    host.on_upload(
-        "after", f"for f in {host.app}/releases/.incoming-*/bundle/rag.db; do printf x >> $f; done"
+    host.on(
+        "after-upload", f"for f in {host.app}/releases/.incoming-*/bundle/rag.db; do printf x >> $f; done"
     )
     with pytest.raises(DeployError, match="not what was sent"):
         host.deploy(make_package("B."))
     assert host.current == before
-    host.on_upload("after", f"cd {host.app}/releases/.incoming-*/handler && touch extra.py")
+    host.on("after-upload", f"cd {host.app}/releases/.incoming-*/handler && touch extra.py")
     with pytest.raises(DeployError, match="not what was sent"):
         host.deploy(make_package("B."))
     assert host.current == before
@@ -131,7 +201,7 @@ def test_a_corrupted_transfer_is_not_installed(host: Host, make_package: MakePac
 def test_a_cut_transfer_is_told_and_gone_on_with(host: Host, make_package: MakePackage) -> None:
     host.deploy(make_package("A."))
     before = host.current
-    host.on_upload("before", "exit 1")
+    host.on("before-upload", "exit 1")
     with pytest.raises(DeployError, match=r"^upload: "):
         host.deploy(make_package("B."))
     assert host.current == before
@@ -190,17 +260,17 @@ def test_rollback_goes_back_and_forth(host: Host, make_package: MakePackage) -> 
 
 def test_the_second_of_two_deployments_at_once_refuses(host: Host, make_package: MakePackage) -> None:
     first, second = make_package("A."), make_package("B.")
-    os.mkfifo(host.app.parent / "gate")
-    host.on_upload("before", f"echo > {host.app.parent}/gate; cat {host.app.parent}/gate >/dev/null")
+    gate = Gate(host.app.parent / "gate")
+    host.on("before-upload", gate.script)
     slow = threading.Thread(target=host.deploy, args=(first,))
     slow.start()
-    (host.app.parent / "gate").read_text()  # the first one is in the middle of its upload
+    gate.wait()  # the first one is in the middle of its upload
     with pytest.raises(DeployError, match="another deployment"):
         deploy(host.settings, second, lambda _line: None)
-    (host.app.parent / "gate").write_text("on\n")
+    gate.open()
     slow.join()
     assert host.current == package_version(first)
-    host.on_upload("before", "")
+    host.on("before-upload", "")
     host.deploy(second)
     assert host.current == package_version(second)
 
@@ -261,13 +331,13 @@ def test_a_disk_that_fills_up_meanwhile_leaves_the_release_that_answers(
         (venv / ".complete").touch()
         host.deploy(first)
         before = host.current
-        host.on_upload("before", f"dd if=/dev/zero of={host.app}/full bs=1k 2>/dev/null")
+        host.on("before-upload", f"dd if=/dev/zero of={host.app}/full bs=1k 2>/dev/null")
         with pytest.raises(DeployError, match=r"(?i)no space left"):
             host.deploy(second)
         assert host.current == before
         assert host.releases == [before]
         (host.app / "full").unlink()
-        host.on_upload("before", "")
+        host.on("before-upload", "")
         host.deploy(second)
         assert (host.current, host.previous) == (package_version(second), before)
 
