@@ -795,6 +795,7 @@ LABEL_GAP = 10
 LAYER_GAP = 64  # between two layers, where a label does not stand between them
 LOOP_DEPTH = 28  # how far an arrow from a node to itself goes out
 
+SPAN_WEIGHT = 1
 # What a bend costs in the search for a way, in pixels of a longer way instead.
 BEND_COST = 60
 
@@ -900,7 +901,7 @@ def layered(spec: Spec, sizes: Sizes) -> Placed:
         )
     sizes = with_room_for_arrows(spec, sizes)
     nest = Nest.of(spec.groups)
-    turned = turned_edges(spec)
+    turned = turned_edges(spec, nest)
     ranks = node_ranks(spec, turned)
     layers, chains = layers_and_chains(spec, sizes, nest, ranks, turned)
     order_layers(layers, nest, [group.id for group in spec.groups])
@@ -948,34 +949,67 @@ def with_room_for_arrows(spec: Spec, sizes: Sizes) -> Sizes:
 # --- cycles and layers ---
 
 
-def turned_edges(spec: Spec) -> set[str]:
-    """The ids of the edges that close a cycle, found depth first in the order of the spec."""
-    out: dict[str, list[Edge]] = {node.id: [] for node in spec.nodes}
-    entered = {edge.target for edge in spec.edges if edge.source != edge.target}
+def turned_edges(spec: Spec, nest: Nest) -> set[str]:
+    """The ids of the edges that lead back: few of them, and the rest make no cycle.
+
+    What stands in one group, nodes and groups alike, is put in a row in which few edges lead back. So a
+    group whose parts are asked by many and ask few does not stretch over the whole map for those few.
+    """
+    owners: dict[tuple[str, str], str | None] = {("group", group.id): group.group for group in spec.groups}
+    owners |= {("node", node.id): node.group for node in spec.nodes}
+    inside: dict[str | None, list[tuple[str, str]]] = {}
+    for part, owner in owners.items():
+        inside.setdefault(owner, []).append(part)
+    groups = {node.id: node.group for node in spec.nodes}
+    links: dict[str | None, list[tuple[tuple[str, str], tuple[str, str], str]]] = {}
     for edge in spec.edges:
         if edge.source != edge.target:
-            out[edge.source].append(edge)
+            common = nest.common(groups[edge.source], groups[edge.target])
+            ends = [part_in(common, node, groups[node], nest) for node in (edge.source, edge.target)]
+            links.setdefault(common, []).append((ends[0], ends[1], edge.id))
     turned: set[str] = set()
-    state: dict[str, int] = {}  # 1: on the path, 2: done
-    starts = [node.id for node in spec.nodes if node.id not in entered] + [node.id for node in spec.nodes]
-    for start in starts:
-        if start in state:
-            continue
-        state[start] = 1
-        path = [(start, iter(out[start]))]
-        while path:
-            at, rest = path[-1]
-            for edge in rest:
-                if state.get(edge.target) == 1:
-                    turned.add(edge.id)
-                elif edge.target not in state:
-                    state[edge.target] = 1
-                    path.append((edge.target, iter(out[edge.target])))
-                    break
-            else:
-                state[at] = 2
-                path.pop()
+    for owner, found in links.items():
+        row = in_a_row(inside[owner], [(source, target) for source, target, _ in found])
+        place = {part: i for i, part in enumerate(row)}
+        turned |= {edge for source, target, edge in found if place[source] > place[target]}
     return turned
+
+
+def part_in(owner: str | None, node: str, group: str | None, nest: Nest) -> tuple[str, str]:
+    """The node, or the group with it, that stands right in `owner`."""
+    around = nest.around(group)
+    k = around.index(owner)
+    inner = around[k - 1] if k else None
+    return ("node", node) if inner is None else ("group", inner)
+
+
+def in_a_row(
+    parts: Sequence[tuple[str, str]], links: Sequence[tuple[tuple[str, str], tuple[str, str]]]
+) -> list[tuple[str, str]]:
+    """The parts in an order in which few links lead back (Eades, Lin and Smyth 1993)."""
+    out = {part: Counter[tuple[str, str]]() for part in parts}
+    into = {part: Counter[tuple[str, str]]() for part in parts}
+    for source, target in links:
+        out[source][target] += 1
+        into[target][source] += 1
+    left: list[tuple[str, str]] = []
+    right: list[tuple[str, str]] = []
+    rest = dict.fromkeys(parts)
+    while rest:
+        sink = next((part for part in reversed(rest) if not out[part]), None)
+        source = next((part for part in rest if not into[part]), None)
+        if sink is not None:
+            chosen = sink
+            right.append(sink)
+        else:
+            chosen = source or max(rest, key=lambda part: out[part].total() - into[part].total())
+            left.append(chosen)
+        del rest[chosen]
+        for other in out[chosen]:
+            del into[other][chosen]
+        for other in into[chosen]:
+            del out[other][chosen]
+    return left + right[::-1]
 
 
 def node_ranks(spec: Spec, turned: set[str]) -> dict[str, int]:
@@ -996,7 +1030,7 @@ def node_ranks(spec: Spec, turned: set[str]) -> dict[str, int]:
         arcs.append((*(reversed(ends) if edge.id in turned else ends), 1, 4))
     for group in spec.groups:
         start, end = index["start", group.id], index["end", group.id]
-        arcs.append((start, end, 0, 1))
+        arcs.append((start, end, 0, SPAN_WEIGHT))
         arcs.append((index["start", group.group], start, 0, 0))
         if group.group is not None:
             arcs.append((end, index["end", group.group], 0, 0))
@@ -2701,7 +2735,12 @@ def note_places(spec: Spec, sizes: Sizes, drawn: Placed) -> dict[str, Box]:
 
 def contains(outer: Box, inner: Box) -> bool:
     """Whether all of one box lies in another."""
-    return around_boxes([outer, inner]) == outer
+    return (
+        outer.x <= inner.x
+        and outer.y <= inner.y
+        and inner.right <= outer.right
+        and inner.bottom <= outer.bottom
+    )
 
 
 def extent_of(drawn: Placed) -> Box:
@@ -2712,7 +2751,180 @@ def extent_of(drawn: Placed) -> Box:
     return around_boxes(boxes) if boxes else Box(0, 0, 0, 0)
 
 
-ENGINES: Mapping[str, Callable[[Spec, Sizes], Placed]] = {"own": layered}
+# --- other engines, where they are installed ---
+
+# What ELK is to know, from its own documentation: https://eclipse.dev/elk/reference/options.html
+ELK_OPTIONS = {
+    "elk.algorithm": "layered",
+    "elk.hierarchyHandling": "INCLUDE_CHILDREN",
+    "elk.edgeRouting": "ORTHOGONAL",
+    "elk.json.edgeCoords": "ROOT",
+    "elk.json.shapeCoords": "ROOT",
+    "elk.spacing.nodeNode": str(NODE_GAP),
+    "elk.spacing.edgeNode": str(LINE_GAP),
+    "elk.layered.spacing.nodeNodeBetweenLayers": str(LAYER_GAP),
+    "elk.layered.considerModelOrder.strategy": "NODES_AND_EDGES",
+}
+
+ELK_PROGRAM = """
+const ELK = require("elkjs");
+const graph = JSON.parse(require("fs").readFileSync(0, "utf8"));
+new ELK().layout(graph).then((done) => process.stdout.write(JSON.stringify(done)));
+"""
+
+
+def elk(spec: Spec, sizes: Sizes) -> Placed:
+    """The places that ELK finds, by Node and its package elkjs (in this folder, or on NODE_PATH)."""
+    drawn = json.loads(run_engine("elk", ["node", "-e", ELK_PROGRAM], json.dumps(elk_graph(spec, sizes))))
+    nodes: dict[str, Box] = {}
+    groups: dict[str, Box] = {}
+    routes: dict[str, Route] = {}
+    ids = {f"e{i}": edge.id for i, edge in enumerate(spec.edges)}
+
+    def read(part: dict[str, Any]) -> None:
+        for child in part.get("children", ()):
+            kind, key = child["id"][0], child["id"][1:]
+            (groups if kind == "g" else nodes)[key] = Box(
+                child["x"], child["y"], child["width"], child["height"]
+            )
+            read(child)
+        for edge in part.get("edges", ()):
+            section = edge["sections"][0]
+            points = [section["startPoint"], *section.get("bendPoints", ()), section["endPoint"]]
+            label = next(iter(edge.get("labels", ())), None)
+            routes[ids[edge["id"]]] = Route(
+                "elbow",
+                without_needless_points([(point["x"], point["y"]) for point in points]),
+                Box(label["x"], label["y"], label["width"], label["height"]) if label else None,
+            )
+
+    read(drawn)
+    return Placed(
+        nodes={node.id: nodes[node.id] for node in spec.nodes},
+        groups={group.id: groups[group.id] for group in spec.groups},
+        routes={edge.id: routes[edge.id] for edge in spec.edges},
+        notes={},
+    )
+
+
+def elk_graph(spec: Spec, sizes: Sizes) -> dict[str, Any]:
+    """The spec as ELK's JSON; ids of nodes begin with n, of groups with g, and edges are numbered."""
+
+    def children(group: str | None) -> list[dict[str, Any]]:
+        inside: list[dict[str, Any]] = [
+            {"id": f"n{node.id}", "width": sizes.nodes[node.id][0], "height": sizes.nodes[node.id][1]}
+            for node in spec.nodes
+            if node.group == group
+        ]
+        for child in spec.groups:
+            if child.group == group:
+                width, height = sizes.group_labels.get(child.id, (0.0, 0.0))
+                head = GROUP_PAD + (even(height + LABEL_GAP) if height else 0)
+                padding = f"[top={head},left={GROUP_PAD},bottom={GROUP_PAD},right={GROUP_PAD}]"
+                least = f"({width + 2 * LABEL_GAP},{head + GROUP_PAD})"
+                options = {
+                    **ELK_OPTIONS,
+                    "elk.padding": padding,
+                    "elk.nodeSize.constraints": "MINIMUM_SIZE",
+                    "elk.nodeSize.minimum": least,
+                }
+                inside.append(
+                    {"id": f"g{child.id}", "layoutOptions": options, "children": children(child.id)}
+                )
+        return inside
+
+    edges = []
+    for i, edge in enumerate(spec.edges):
+        labels = []
+        if edge.id in sizes.edge_labels:
+            width, height = sizes.edge_labels[edge.id]
+            inline = {"elk.edgeLabels.inline": "true"}
+            labels = [{"text": edge.label, "width": width, "height": height, "layoutOptions": inline}]
+        ends = {"sources": [f"n{edge.source}"], "targets": [f"n{edge.target}"]}
+        edges.append({"id": f"e{i}", **ends, "labels": labels})
+    options = {**ELK_OPTIONS, "elk.direction": spec.direction.upper()}
+    return {"id": "map", "layoutOptions": options, "children": children(None), "edges": edges}
+
+
+def dot(spec: Spec, sizes: Sizes) -> Placed:
+    """The places that graphviz' dot finds for the nodes; the arrows go the way of the own engine.
+
+    dot puts labels beside lines, and Excalidraw puts them on the lines.
+    """
+    nodes = dot_nodes(json.loads(run_engine("dot", ["dot", "-Tjson"], dot_source(spec, sizes))), spec, sizes)
+    boxes = group_boxes(spec, sizes, Nest.of(spec.groups), nodes)
+    return Placed(nodes, boxes, found_routes(spec, sizes, nodes, boxes), {})
+
+
+# dot measures sizes in inches, and places in points of which 72 are an inch.
+POINTS_PER_INCH = 72
+
+
+def dot_source(spec: Spec, sizes: Sizes) -> str:
+    """The spec in dot's language; nodes are n0, n1 …, groups are clusters, and a pixel is a point."""
+    numbers = {node.id: f"n{i}" for i, node in enumerate(spec.nodes)}
+    lines = [
+        "digraph {",
+        f"rankdir={'TB' if spec.direction == 'down' else 'LR'} splines=polyline nodesep={NODE_GAP / POINTS_PER_INCH:.4f}"
+        f" ranksep={LAYER_GAP / POINTS_PER_INCH:.4f}",
+        'node [shape=box fixedsize=true label=""]',
+    ]
+
+    def label(size: Size | None) -> str:
+        if size is None:
+            return '""'
+        room = f'width="{math.ceil(size[0])}" height="{math.ceil(size[1])}"'
+        return f'<<table border="0" fixedsize="true" {room}><tr><td></td></tr></table>>'
+
+    def add(group: str | None) -> None:
+        for node in spec.nodes:
+            if node.group == group:
+                width, height = (side / POINTS_PER_INCH for side in sizes.nodes[node.id])
+                lines.append(f"{numbers[node.id]} [width={width:.4f} height={height:.4f}]")
+        for i, child in enumerate(spec.groups):
+            if child.group == group:
+                lines.append(f"subgraph cluster_{i} {{ margin={GROUP_PAD} labeljust=l")
+                lines.append(f"label={label(sizes.group_labels.get(child.id))}")
+                add(child.id)
+                lines.append("}")
+
+    add(None)
+    for i, edge in enumerate(spec.edges):
+        text = f" label={label(sizes.edge_labels[edge.id])}" if edge.id in sizes.edge_labels else ""
+        lines.append(f"{numbers[edge.source]} -> {numbers[edge.target]} [id=e{i}{text}]")
+    return "\n".join([*lines, "}"])
+
+
+def dot_nodes(drawn: Mapping[str, Any], spec: Spec, sizes: Sizes) -> dict[str, Box]:
+    """The nodes of dot's JSON, whose y grows upwards from the bottom of the drawing."""
+    top = float(drawn["bb"].split(",")[3])
+    centers = {}
+    for found in drawn["objects"]:
+        if "pos" in found:
+            x, y = map(float, found["pos"].split(","))
+            centers[found["name"]] = x, top - y
+    nodes = {}
+    for i, node in enumerate(spec.nodes):
+        (x, y), (width, height) = centers[f"n{i}"], sizes.nodes[node.id]
+        nodes[node.id] = Box(x - width / 2, y - height / 2, width, height)
+    return nodes
+
+
+def run_engine(name: str, command: Sequence[str], given: str) -> str:
+    """What the program of an engine prints."""
+    try:
+        done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise DiagramError(
+            f"layout engine {name}: no program {command[0]!r} here; leave --engine out"
+        ) from None
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if "rror" in line] or ["it failed without a word"]
+        raise DiagramError(f"layout engine {name}: {lines[0].strip()}")
+    return done.stdout
+
+
+ENGINES: Mapping[str, Callable[[Spec, Sizes], Placed]] = {"own": layered, "elk": elk, "dot": dot}
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -2730,6 +2942,8 @@ DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 # What Excalidraw leaves free between an arrow's end and the outline of the shape it points at.
 ARROW_GAP = 5
 GROUP_LABEL_AT = (14, 10)
+# Excalidraw's own 32 px would look like another kind of shape beside the nodes.
+GROUP_RADIUS = 16
 TITLE_GAP = 32
 
 
@@ -2821,9 +3035,9 @@ def order_key(*parts: str) -> str:
     """A key of Excalidraw's order of elements (a fractional index) of layers and names in turn.
 
     Layers, the lowest first: 0 the boxes of groups (by depth, 0A, 0B…), 2 a frame with what is in it, 4
-    nodes, 6 notes, 8 arrows; z the frame itself, after what is in it. A name becomes six digits of its hash, so
-    that a new element changes no other's key. "a" and a digit are the whole part of such a number, the rest
-    its fraction; https://github.com/rocicorp/fractional-indexing has the rules.
+    nodes, 6 notes, 8 arrows; z the frame itself, after what is in it. A name becomes six digits of its hash,
+    so that a new element changes no other's key. "a" and a digit are the whole part of such a number, the
+    rest its fraction; https://github.com/rocicorp/fractional-indexing has the rules.
     """
     return "a" + "".join(part if i % 2 == 0 else hash_digits(part) for i, part in enumerate(parts))
 
@@ -2936,7 +3150,7 @@ def draw_group(group: Group, box: Box, theme: Theme, insides: Insides) -> list[E
         strokeWidth=1,
         strokeStyle="dashed" if theme.group_fill == "transparent" else "solid",
         roughness=theme.roughness,
-        roundness={"type": 3},
+        roundness={"type": 3, "value": GROUP_RADIUS},
         **fields,
     )
     if not group.label:
@@ -3077,7 +3291,7 @@ def draw_edge(
     within: str | None,
     frame: Box | None,
 ) -> list[Element]:
-    """The arrow and, after it, its label; `within` is the group of both ends, `frame` the box of its frame."""
+    """The arrow and, after it, its label; `within` is the group of both ends, `frame` that of their frame."""
     name = f"edge {edge.id}"
     source, target = shapes[edge.source], shapes[edge.target]
     outline_points = clip_ends(route.points, source, target)
@@ -3092,7 +3306,7 @@ def draw_edge(
     fields = insides.fields(within)
     color = color_of(edge.color, theme.line, theme, f"edge {edge.id!r}")
     elbowed = route.kind == "elbow"
-    # An elbow arrow is drawn anew from the points of its bindings, the others aim at them and stop at the outline.
+    # An elbow arrow is drawn anew from the points of its bindings; the others aim at them, up to the outline.
     bound = points if elbowed else outline_points
     arrow = element(
         name,
@@ -3388,14 +3602,14 @@ def overruled_words(spec: Spec, file: Document) -> list[str]:
     words |= {label_name("edge", edge): edge.label for edge in spec.edges}
     words |= {f"note {note.id}": note.text for note in spec.notes}
     return [
-        f"{name}: the file says {element.get('originalText') or element.get('name')!r}, now it is {words[name]!r}"
+        f"{name}: the file's {element.get('originalText') or element.get('name')!r} is now {words[name]!r}"
         for name, element in drawn_elements(file).items()
         if name in words and is_edited(element, "words") and has_new_words(element, words[name])
     ]
 
 
 def keep_edits(new: Document, file: Document) -> Document:
-    """The new drawing with what a person changed in the file: colours, arrows' ways, elements of their own."""
+    """The new drawing with what a person changed in the file: colours, arrows' ways, their own elements."""
     drawn = drawn_elements(file)
     old_boxes = {element["id"]: box_of(element) for element in drawn.values()}
     new_boxes = {element["id"]: box_of(element) for element in new["elements"]}
@@ -3516,7 +3730,7 @@ def key_between(low: str, high: str) -> str:
 
 
 def whole_part_before(high: str) -> str:
-    """The whole part of high where a fraction below that of high is possible, else the whole part before it."""
+    """The whole part of high where a fraction below high's is possible, else the whole part before it."""
     whole = high[: whole_length(high)] if high else "a0"
     return whole if high != whole else "Zz"
 
@@ -3563,7 +3777,8 @@ TYPE_FIELDS = {
     "image": "fileId status scale".split(),
 }
 NUMBERS = (
-    "x y width height angle strokeWidth roughness opacity seed version versionNonce updated fontSize lineHeight"
+    "x y width height angle strokeWidth roughness opacity seed version versionNonce updated fontSize "
+    "lineHeight"
 ).split()
 CHOICES: Mapping[str, Sequence[object]] = {
     "fillStyle": ("solid", "hachure", "cross-hatch", "zigzag"),
@@ -3879,12 +4094,12 @@ def text_faults(element: Element, by_id: Mapping[str, Element], position: Mappin
     narrowest = narrowest_width(text, element["fontFamily"], element["fontSize"])
     if narrowest > element["width"] + 1:
         found.append(
-            f"text {text[:30]!r} is at least {narrowest:.0f} px wide, its element {element['width']:g}: it is clipped"
+            f"text {text[:30]!r} takes {narrowest:.0f} px and is clipped: width is {element['width']:g}"
         )
     height = (text.count("\n") + 1) * element["fontSize"] * element["lineHeight"]
     if height > element["height"] + 1:
         found.append(
-            f"text of {text.count(chr(10)) + 1} lines is {height:g} px high, its element {element['height']:g}"
+            f"text of {text.count(chr(10)) + 1} lines takes {height:g} px: height is {element['height']:g}"
         )
     container_id = element["containerId"]
     if container_id is None:
@@ -3983,14 +4198,14 @@ def draw_svg(file: Document) -> str:
     box = picture_box(shown)
     labels = {element["containerId"]: element for element in shown if element.get("containerId")}
     parts = [svg_element(element, labels.get(element["id"]), file["files"], box) for element in shown]
-    size = f'width="{box.width:g}" height="{box.height:g}"'
     title = next((e["text"] for e in shown if (e.get("customData") or {}).get("name") == "title"), "")
     background = html.escape(file["appState"]["viewBackgroundColor"])
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" version="1.1" viewBox="{box.x:g} {box.y:g} {box.width:g} {box.height:g}" {size}>',
+        '<svg xmlns="http://www.w3.org/2000/svg" version="1.1" '
+        f'width="{box.width:g}" height="{box.height:g}" viewBox="{box.x:g} {box.y:g} {box.width:g} {box.height:g}">',
         f"<title>{html.escape(title)}</title>" if title else "",
         embedded(file),
-        f'<rect x="{box.x:g}" y="{box.y:g}" {size} rx="8" fill="{background}"/>',
+        f'<rect {svg_box(box)} rx="8" fill="{background}"/>',
         *parts,
         "</svg>",
     ]
@@ -4082,12 +4297,15 @@ def svg_element(element: Element, label: Element | None, files: Mapping[str, Any
 def masked(drawn: str, id_: str, hole: Box, page: Box) -> str:
     """The arrow without the piece on which its label stands."""
     name = html.escape(f"mask-{id_}")
+    gap = Box(hole.x - 4, hole.y, hole.width + 8, hole.height)
     return (
-        f'<mask id="{name}" maskUnits="userSpaceOnUse" x="{page.x:g}" y="{page.y:g}" width="{page.width:g}" '
-        f'height="{page.height:g}"><rect x="{page.x:g}" y="{page.y:g}" width="{page.width:g}" '
-        f'height="{page.height:g}" fill="#fff"/><rect x="{hole.x - 4:g}" y="{hole.y:g}" '
-        f'width="{hole.width + 8:g}" height="{hole.height:g}" fill="#000"/></mask><g mask="url(#{name})">{drawn}</g>'
+        f'<mask id="{name}" maskUnits="userSpaceOnUse" {svg_box(page)}><rect {svg_box(page)} fill="#fff"/>'
+        f'<rect {svg_box(gap)} fill="#000"/></mask><g mask="url(#{name})">{drawn}</g>'
     )
+
+
+def svg_box(box: Box) -> str:
+    return f'x="{box.x:g}" y="{box.y:g}" width="{box.width:g}" height="{box.height:g}"'
 
 
 def paint(element: Element, fill: bool = True) -> str:
@@ -4106,8 +4324,9 @@ def paint(element: Element, fill: bool = True) -> str:
 
 
 def paint_rectangle(element: Element, box: Box) -> str:
-    radius = min(32, min(box.width, box.height) / 4) if element["roundness"] else 0
-    return f'<rect x="{box.x:g}" y="{box.y:g}" width="{box.width:g}" height="{box.height:g}" rx="{radius:g}" {paint(element)}/>'
+    widest = element["roundness"].get("value", 32) if element["roundness"] else 0
+    radius = min(widest, min(box.width, box.height) / 4)
+    return f'<rect {svg_box(box)} rx="{radius:g}" {paint(element)}/>'
 
 
 def paint_ellipse(element: Element, box: Box) -> str:
@@ -4135,8 +4354,9 @@ def paint_text(element: Element, box: Box) -> str:
         "center": ("middle", box.center[0]),
         "right": ("end", box.right),
     }[element["textAlign"]]
+    first = box.y + height / 2 + BASELINE * size
     spans = [
-        f'<tspan x="{x:g}" y="{box.y + height * (i + 0.5) + BASELINE * size:.2f}"{fitted(line, element)}>{html.escape(line)}</tspan>'
+        f'<tspan x="{x:g}" y="{first + i * height:.2f}"{fitted(line, element)}>{html.escape(line)}</tspan>'
         for i, line in enumerate(element["text"].split("\n"))
         if line.strip()
     ]
@@ -4172,9 +4392,9 @@ def paint_line(element: Element, box: Box) -> str:
         (element.get("endArrowhead"), points[-1], points[-2]),
     ):
         if head is not None:
-            wings = arrow_wings(tip, before)
+            low, high = arrow_wings(tip, before)
             lines.append(
-                f'<path d="M {point(wings[0])} L {point(tip)} L {point(wings[1])}" {paint(solid, fill=False)}/>'
+                f'<path d="M {point(low)} L {point(tip)} L {point(high)}" {paint(solid, fill=False)}/>'
             )
     return "".join(lines)
 
@@ -4224,9 +4444,8 @@ def paint_frame(element: Element, box: Box) -> str:
     name = html.escape(element["name"] or "")
     stack = FONT_STACKS[FRAME_FONT]
     return (
-        f'<rect x="{box.x:g}" y="{box.y:g}" width="{box.width:g}" height="{box.height:g}" rx="8" fill="none" '
-        f'stroke="#bbb" stroke-width="2"/><text x="{box.x:g}" y="{box.y - 6:g}" font-family="{stack}" '
-        f'font-size="14" fill="#999">{name}</text>'
+        f'<rect {svg_box(box)} rx="8" fill="none" stroke="#bbb" stroke-width="2"/>'
+        f'<text x="{box.x:g}" y="{box.y - 6:g}" font-family="{stack}" font-size="14" fill="#999">{name}</text>'
     )
 
 
@@ -4234,10 +4453,7 @@ def paint_image(element: Element, box: Box, files: Mapping[str, Any]) -> str:
     file = files.get(element["fileId"])
     if file is None:
         return ""
-    return (
-        f'<image x="{box.x:g}" y="{box.y:g}" width="{box.width:g}" height="{box.height:g}" '
-        f'preserveAspectRatio="none" href="{html.escape(file["dataURL"])}"/>'
-    )
+    return f'<image {svg_box(box)} preserveAspectRatio="none" href="{html.escape(file["dataURL"])}"/>'
 
 
 # Not what cannot be in a picture: the pages that Excalidraw shows within a drawing.
