@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pipeline.export import export
+from pipeline.export.exporters import export
 from pipeline.settings import read_settings
 from pipeline.site import MissingSite, Site, SiteError, load_collections, load_site
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from pipeline import urls
 from pipeline.detect import Detection, detect
-from pipeline.export import export
+from pipeline.export.exporters import export
 from pipeline.export.pages import format_report, make_report
 from pipeline.settings import read_settings
 from pipeline.site import KINDS, Collection, Instance, Site, SiteError, check_base_url, load_collections

@@ -27,7 +27,7 @@ from pipeline.chunk import MAX_CHARS, OVERLAP_CHARS, chunk_pages, read_chunks, u
 from pipeline.curate import curate, format_curation
 from pipeline.embed import embed_chunks, write_vectors
 from pipeline.evaluate import evaluate, format_evaluation, misplaced, read_evaluation, write_evaluation
-from pipeline.export import export
+from pipeline.export.exporters import export
 from pipeline.export.pages import exported_sites, format_report, read_pages, read_report, write_export
 from pipeline.gather import ExportedSite, gather, read_gathered, write_gathered
 from pipeline.graph import Graph
@@ -189,10 +189,10 @@ def verify_current(settings: BuildSettings) -> None:
         print(f"  {line}")
 
 
-def package_bundle(settings: BuildSettings, private: frozenset[str]) -> None:
+def package_bundle(settings: BuildSettings, private: frozenset[str], persona: Path | None) -> None:
     """build/current, the handler and its requirements -> build/package/."""
     layout = Layout(settings.build)
-    version = package(layout.current, layout.package, private)
+    version = package(layout.current, layout.package, private, persona)
     print(f"  {layout.package} ({version}, {_size_mb(layout.package):.1f} MB)")
 
 

@@ -15,7 +15,7 @@ from handler.bundle.reader import Index
 from handler.bundle.search import search
 from pipeline.chunk import chunk_pages, read_chunks, write_chunks
 from pipeline.embed import embed_chunks, write_vectors
-from pipeline.export import export
+from pipeline.export.exporters import export
 from pipeline.export.pages import read_pages, write_export
 from pipeline.index import write_index
 from pipeline.site import Instance, Site, SiteKind

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.curate import curate, format_curation
-from pipeline.export import export
+from pipeline.export.exporters import export
 from pipeline.export.pages import write_export
 from pipeline.site import Site, SiteError
 

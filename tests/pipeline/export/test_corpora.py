@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.urls import described_site, expected_dw_urls, expected_til_urls
-from pipeline.export import export
+from pipeline.export.exporters import export
 
 TODAY = date(2026, 1, 1)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.export import export
+from pipeline.export.exporters import export
 from pipeline.site import Instance, Site, SiteError
 
 TODAY = date(2026, 1, 1)

@@ -9,7 +9,8 @@ from datetime import date
 
 import pytest
 
-from pipeline.export import Export, export
+from pipeline.export.exporters import export
+from pipeline.export.types import Export
 from pipeline.site import Instance, Site, SiteError
 
 TODAY = date(2026, 1, 1)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.export import export
+from pipeline.export.exporters import export
 from pipeline.export.html_text import decode_html, html_to_markdown, main_markdown
 from pipeline.site import Site, SiteError
 

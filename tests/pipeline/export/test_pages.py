@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.export import Exclusion, Export, ExportWarning
 from pipeline.export.pages import (
     format_report,
     page_files,
@@ -17,6 +16,7 @@ from pipeline.export.pages import (
     read_report,
     write_export,
 )
+from pipeline.export.types import Exclusion, Export, ExportWarning
 from pipeline.page import Page
 from pipeline.site import SiteError
 

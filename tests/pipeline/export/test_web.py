@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.export import export
+from pipeline.export.exporters import export
 from pipeline.export.web import fetch
 from pipeline.site import Site, SiteError
 
