@@ -37,7 +37,7 @@ def build_plugins(root: Path, out: Path, claude: str | None) -> None:
 
 def write_wheel(plugin: Path, root: Path) -> None:
     """Puts the wheel of a plugin's server into its folder, in the place of an older one."""
-    name, data = make_wheel(plugin, plugin.name.replace("-", "_"), root)
+    name, data = make_wheel(plugin, root)
     for old in plugin.glob("*.whl"):
         if old.name != name:
             old.unlink()

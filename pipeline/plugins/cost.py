@@ -78,16 +78,20 @@ def list_tools(command: list[str], folder: Path) -> list[Any]:
         {"method": "notifications/initialized"},
         {"id": 2, "method": "tools/list"},
     ]
-    done = subprocess.run(
-        command,
-        input="".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in messages),
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(folder.parent.parent)])},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    (tools,) = (answer["result"]["tools"] for answer in answers if answer.get("id") == 2)
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(folder.parent.parent)])}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for message in messages:
+            process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        process.stdin.flush()
+        # The input stays open until the answer is there: its end is the server's too.
+        answers = map(json.loads, process.stdout)
+        tools = next((answer["result"]["tools"] for answer in answers if answer.get("id") == 2), None)
+    if tools is None:
+        raise subprocess.CalledProcessError(process.returncode, command)
     return list(tools)
 
 

@@ -23,6 +23,8 @@ from pipeline.settings import ROOT
 
 _DATE = (1980, 1, 1, 0, 0, 0)
 _DATA = (".sql", ".toml", ".json", ".jsonl")
+# Where the settings of an installed copy look for the collections, which a clone has among its sites.
+_COLLECTIONS = ("pipeline/collections.toml", "sites/collections.toml")
 
 
 def wheel_name(project: Mapping[str, Any]) -> str:
@@ -30,13 +32,16 @@ def wheel_name(project: Mapping[str, Any]) -> str:
     return f"{_distribution(project)}-{project['version']}-py3-none-any.whl"
 
 
-def make_wheel(plugin: Path, package: str, root: Path = ROOT) -> tuple[str, bytes]:
+def make_wheel(plugin: Path, root: Path = ROOT) -> tuple[str, bytes]:
     """The file name and the bytes of a plugin's wheel.
 
-    `plugin` has a pyproject.toml and the folder `package`; what this imports of `root` comes with it.
+    `plugin` has a pyproject.toml and a package of its name; what this imports of `root` comes with it.
     """
     project = tomllib.loads((plugin / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    sources = imported_files(package, (plugin, root))
+    sources = imported_files(_distribution(project), (plugin, root))
+    if "pipeline/settings.py" in sources:
+        name, source = _COLLECTIONS
+        sources[name] = root / source
     files = {name: path.read_bytes() for name, path in sources.items()}
     info = f"{_distribution(project)}-{project['version']}.dist-info"
     files |= {

@@ -65,10 +65,14 @@ def ready_environment(data: Path, wheel: Path) -> Path:
             raise
     finally:
         shutil.rmtree(new, ignore_errors=True)
-    old = sorted(data.glob("env-*"), key=lambda path: path.stat().st_mtime)[:-N_KEPT]
-    for path in old:
-        shutil.rmtree(path, ignore_errors=True)
+    drop_old(data)
     return environment
+
+
+def drop_old(data: Path) -> None:
+    """Removes all environments but the newest."""
+    for path in sorted(data.glob("env-*"), key=lambda path: path.stat().st_mtime)[:-N_KEPT]:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def python_of(environment: Path) -> Path:
