@@ -315,14 +315,16 @@ def task_tokens() -> dict[str, Any]:
 def task_package() -> dict[str, Any]:
     """Put what ships to a host into build/package: the handler, the bundle, its requirements"""
     return {
-        "actions": [stage("package_bundle", DEPLOY.accept_private)],
+        "actions": [stage("package_bundle", DEPLOY.accept_private, DEPLOY.persona)],
         "file_dep": [
             BUILD.current_sums,
             *code_files("pipeline/package.py"),
-            *(path for _, path in program_files()),
+            *(path for _, path in program_files(DEPLOY.persona)),
         ],
         "targets": [BUILD.package_sums],
-        "uptodate": [config_changed({"private": sorted(DEPLOY.accept_private)})],
+        "uptodate": [
+            config_changed({"private": sorted(DEPLOY.accept_private), "persona": str(DEPLOY.persona)})
+        ],
         "clean": [stage("remove_package")],
     }
 

@@ -18,27 +18,37 @@ from handler.bundle.types import BundleError
 from pipeline.settings import ROOT
 
 KINDS = frozenset({".css", ".html", ".js", ".md", ".py", ".sql"})
-# The local chat answers from private pages too, on the owner's machine: it, and all that only it imports.
-LOCAL = re.compile(r"local/|generate/(ollama\w*|marks)\.py|bundle/live\.py")
+# The local chat and the MCP server answer from private pages too, on the owner's machine: the chat, and all
+# that only these two import.
+LOCAL = re.compile(r"handler/(local/|generate/(ollama\w*|marks)\.py|bundle/(joined|live)\.py)")
+HIDDEN = re.compile(r"/\.")
 NOTICES = ("LICENSE", "NOTICE.md")
+PERSONA = "handler/persona.md"
 REQUIREMENTS = "requirements.txt"
 BUNDLE = "bundle"
 # 2020-01-01. Equal content has equal times, so that a copy of it is the same to the byte, times included.
 MTIME_S = 1_577_836_800
 
 
-def package(bundle: Path, out: Path, private: frozenset[str] = frozenset(), root: Path = ROOT) -> str:
+def package(
+    bundle: Path,
+    out: Path,
+    private: frozenset[str] = frozenset(),
+    persona: Path | None = None,
+    root: Path = ROOT,
+) -> str:
     """Assembles the package of a bundle in the folder `out`, and returns its version.
 
     The version is 12 hex digits made from the content alone. `private` names the collections that may ship
-    although they are not public. Raises BundleError when the bundle is damaged or holds others of them.
+    although they are not public, `persona` a file in the place of the handler's own. Raises BundleError when
+    the bundle is damaged or holds other collections that are not public.
     """
     check_sums(bundle)
     _check_private(bundle, private)
     new = out.with_name(f".{out.name}-new")
     shutil.rmtree(new, ignore_errors=True)
     bundle_files = ((f"{BUNDLE}/{name}", bundle / name) for name in (*FILES, SUMS))
-    for name, source in (*program_files(root), *bundle_files):
+    for name, source in (*program_files(persona, root), *bundle_files):
         target = new / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, target)
@@ -49,17 +59,12 @@ def package(bundle: Path, out: Path, private: frozenset[str] = frozenset(), root
     return package_version(out)
 
 
-def program_files(root: Path = ROOT) -> Iterator[tuple[str, Path]]:
+def program_files(persona: Path | None = None, root: Path = ROOT) -> Iterator[tuple[str, Path]]:
     """Every file that ships beside the bundle: its name in the package, and where it is now."""
     for path in (root / "handler").rglob("*"):
-        name = path.relative_to(root / "handler").as_posix()
-        if (
-            path.suffix in KINDS
-            and path.is_file()
-            and not path.name.startswith(".")
-            and not LOCAL.match(name)
-        ):
-            yield f"handler/{name}", path
+        name = path.relative_to(root).as_posix()
+        if path.suffix in KINDS and path.is_file() and not HIDDEN.search(name) and not LOCAL.match(name):
+            yield name, persona if persona and name == PERSONA else path
     yield from ((name, root / name) for name in NOTICES)
     yield REQUIREMENTS, root / "requirements" / "serve.txt"
 

@@ -46,7 +46,8 @@ class DeploySettings:
     `host` is whatever `ssh` calls it, an alias of ~/.ssh/config above all, and `path` the folder there.
     `python` makes the virtual environments of the host. `restart` and `reload` are command lines that its
     shell runs. `accept_worse` names the bundle that may answer worse than the one that it replaces, and
-    `accept_private` the collections that may ship although they are not public.
+    `accept_private` the collections that may ship although they are not public. `persona` is a file that
+    ships in the place of handler/persona.md.
     """
 
     targets: tuple[str, ...]
@@ -60,6 +61,7 @@ class DeploySettings:
     health_timeout_s: int
     accept_worse: str | None
     accept_private: frozenset[str]
+    persona: Path | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,9 @@ def read_deploy_settings(environ: Mapping[str, str]) -> DeploySettings:
     host = _plain(environ, "RALPH_HOST", "woozie")
     if ":" in host or "/" in host:  # with which rsync would go elsewhere
         raise SiteError(f"RALPH_HOST: {host!r} is no host; name a port or an IPv6 address in ~/.ssh/config")
+    persona = _path(environ.get("DAVO_BOT_PROMPT"))
+    if persona and not persona.is_file():
+        raise SiteError(f"DAVO_BOT_PROMPT: there is no file {persona}; name another, or unset it")
     restart = environ.get("RALPH_RESTART_CMD") or _RESTART
     return DeploySettings(
         targets=targets,
@@ -132,6 +137,7 @@ def read_deploy_settings(environ: Mapping[str, str]) -> DeploySettings:
         health_timeout_s=_seconds(environ, "RALPH_HEALTH_TIMEOUT_S", 30),
         accept_worse=environ.get("RALPH_ACCEPT_WORSE") or None,
         accept_private=frozenset(_words(environ, "RALPH_ACCEPT_PRIVATE")),
+        persona=persona,
     )
 
 

@@ -7,13 +7,17 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from handler.bundle.sums import file_sha256
 from handler.bundle.types import BundleError
+from pipeline.export.exporters import export
+from pipeline.export.pages import read_pages, write_export
 from pipeline.package import package, package_version, requirements_version
+from pipeline.site import Site
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LISTING = ROOT / "tests" / "data" / "package.txt"
@@ -47,6 +51,11 @@ def files(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
+def traces(folder: Path) -> list[str]:
+    """The files with a word of what is not to ship."""
+    return [name for name in files(folder) if b"sk-ant-" in (folder / name).read_bytes()]
+
+
 def imports(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -60,20 +69,50 @@ def test_what_ships_is_what_is_listed(packaged: Path) -> None:
     assert files(packaged) == LISTING.read_text(encoding="utf-8").split()
 
 
+LEFTOVERS = (
+    *(".env", ".env.local", "id_ed25519", "server.pem", "server.key", "secrets.toml", "credentials.json"),
+    *("app.py~", "app.py.bak", "app.py.orig", "#app.py#", ".app.py.swp", ".#app.py.md", "notes.txt"),
+    *("widget/.env.js", ".idea/project.py", "widget/.ipynb_checkpoints/widget.js"),
+)
+
+
 def test_nothing_that_lies_about_ships(bundle: Path, clone: Path, tmp_path: Path) -> None:
-    for name in (".env", "id_ed25519", "server.pem", "app.py~", ".app.py.swp", "widget/.env.js", "notes.txt"):
-        (clone / "handler" / name).write_text("sk-ant-secret")
-    (clone / ".env").write_text("sk-ant-secret")
-    (bundle / ".env").write_text("sk-ant-secret")
+    for folder in (clone, clone / "handler", clone / "handler" / "bundle", clone / "requirements", bundle):
+        for name in LEFTOVERS:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text("sk-ant-secret")
     package(bundle, tmp_path / "package", root=clone)
     assert files(tmp_path / "package") == LISTING.read_text(encoding="utf-8").split()
-    assert [
-        n for n in files(tmp_path / "package") if b"sk-ant-" in (tmp_path / "package" / n).read_bytes()
-    ] == []
+    assert traces(tmp_path / "package") == []
 
 
-def test_a_package_has_no_word_of_a_page_that_is_not_in_its_bundle(packaged: Path) -> None:
-    assert [n for n in files(packaged) if b"xylophone" in (packaged / n).read_bytes().lower()] == []
+def test_a_site_gives_a_package_nothing_but_what_is_published(
+    make_bundle: MakeBundle, tmp_path: Path
+) -> None:
+    source = tmp_path / "site"
+    for name in ("draft.md", *LEFTOVERS, "garden.md~", "garden.md.bak", ".garden.md.swp", "#garden.md#"):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_text("---\ndraft: true\n---\n# Plans\n\nsk-ant-secret\n")
+    (source / "garden.md").write_text(
+        "---\ntitle: Garden\napi_key: sk-ant-secret\ntoken: sk-ant-secret\n---\nTomatoes want sun.\n"
+    )
+    site = Site("notes", "markdown", str(source), "https://example.org/", "notes", tmp_path)
+    write_export(export(site, date(2026, 1, 1)), tmp_path / "pages")
+    pages = read_pages(tmp_path / "pages", "notes")
+    assert [page.path for page in pages] == ["garden.md"]
+    bundle = make_bundle({f"notes/{page.path}": f"{page.title}\n{page.body}" for page in pages})
+    package(bundle, tmp_path / "package")
+    assert (tmp_path / "pages" / "notes.json").exists()
+    assert traces(tmp_path / "package") == []
+
+
+def test_the_persona_that_is_named_ships(bundle: Path, tmp_path: Path) -> None:
+    (tmp_path / "ada.md").write_text("Ada\n\nYou are a gardener.\n")
+    plain = package(bundle, tmp_path / "a")
+    named = package(bundle, tmp_path / "b", persona=tmp_path / "ada.md")
+    assert plain != named
+    assert files(tmp_path / "a") == files(tmp_path / "b")
+    assert (tmp_path / "b" / "handler" / "persona.md").read_text().startswith("Ada")
 
 
 def test_pages_that_are_not_public_ship_only_when_told_by_name(

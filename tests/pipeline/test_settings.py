@@ -74,6 +74,7 @@ def test_any_alias_port_and_key_of_ssh_are_used_by_both_programs(package: Path) 
         ("RALPH_HEALTH_URL", "http://x/'"),
         ("RALPH_HEALTH_TIMEOUT_S", "soon"),
         ("RALPH_SSH", "ssh 'x"),
+        ("DAVO_BOT_PROMPT", "/nowhere/persona.md"),
         ("RALPH_DEPLOY", "ftp"),
     ],
 )
