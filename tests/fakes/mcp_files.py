@@ -12,6 +12,7 @@ from mcp import Client
 from mcp.server.mcpserver import MCPServer
 from mcp_types import CallToolResult, TextContent
 
+from pipeline.settings import IngestSettings
 from ralph_fs.roots import Scope, read_scope
 from ralph_fs.settings import Settings
 
@@ -61,7 +62,8 @@ def make_ground(folder: Path) -> Ground:
     (root / "docs" / "page.md").write_text("# Page\n\nThe pond has algae.\n")
     for other in (outside, sibling):
         (other / "secret.txt").write_text(SECRET)
-    return Ground(root, outside, sibling, Settings(root, (root,), None, None))
+    rag = IngestSettings(folder / "rag.db", folder / "no-bundle", folder)
+    return Ground(root, outside, sibling, Settings(root, (root,), rag))
 
 
 async def answer_of(client: Client, tool: str, arguments: Mapping[str, Any]) -> Answer:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline.settings import IngestSettings, read_ingest_settings
+
 
 class SettingsError(Exception):
     """A setting is wrong. The message names the variable, its value and the remedy."""
@@ -14,16 +16,15 @@ class SettingsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The folders that tools may touch, and the two indexes of the RAG tools.
+    """The folders that tools may touch, and what `rag` needs: the bundle, the local index, the collections.
 
     `root_dir` is where relative paths start; it lies in one of `allowed_dirs`. All of them are absolute and
-    spelled as the user spelled them, symbolic links included. None stands for a variable that is not set.
+    spelled as the user spelled them, symbolic links included.
     """
 
     root_dir: Path
     allowed_dirs: tuple[Path, ...]
-    rag_db: Path | None
-    bundle: Path | None
+    rag: IngestSettings
 
 
 def read_settings(environ: Mapping[str, str], cwd: Path) -> Settings:
@@ -44,8 +45,7 @@ def read_settings(environ: Mapping[str, str], cwd: Path) -> Settings:
     return Settings(
         root_dir=root_dir,
         allowed_dirs=allowed_dirs,
-        rag_db=_path(environ.get("RAG_DB_PATH"), cwd),
-        bundle=_path(environ.get("RALPH_BUNDLE"), cwd),
+        rag=read_ingest_settings(environ),
     )
 
 
@@ -54,7 +54,3 @@ def _folder(name: str, text: str, cwd: Path) -> Path:
     if not path.is_dir():
         raise SettingsError(f"{name}: {text!r} is no folder; create it, or name another")
     return path
-
-
-def _path(text: str | None, cwd: Path) -> Path | None:
-    return cwd / Path(text).expanduser() if text else None

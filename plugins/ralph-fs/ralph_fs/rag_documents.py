@@ -1,0 +1,148 @@
+"""Files of the allowed folders into the local index, what is in it, and out of it again."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+
+from handler.bundle.manifest import read_manifest
+from pipeline.ingest import MAX_FILE_BYTES, SUFFIXES, Outcome, SourceFile, find_collection, ingest
+from pipeline.local_index import LocalIndex, open_local_index
+from pipeline.site import SiteError
+from ralph_fs.opening import open_file
+from ralph_fs.rag_corpus import Corpus
+from ralph_fs.refusal import RefusedError, refusing, shown
+from ralph_fs.roots import Place
+from ralph_fs.walking import Entry, Walk
+
+# At twenty chunks a second, which a laptop embeds, they take an hour.
+MAX_FILES = 10_000
+MAX_LINES = 200
+NO_COLLECTION = "(no collection)"
+
+# Called with how many files are done, of how many.
+Report = Callable[[int, int], None]
+
+
+def ingest_file(corpus: Corpus, place: Place, collection: str) -> str:
+    """Puts one file in, and says what came of it. Raises RefusedError."""
+    if not _is_text(place.shown):
+        raise RefusedError(f"{shown(place.shown)}: only {', '.join(SUFFIXES)} files can be ingested")
+    (outcome,) = _ingest(corpus, [place], collection, dry_run=False)
+    if outcome.kind == "refused":
+        raise RefusedError(shown(str(outcome)))
+    return shown(str(outcome))
+
+
+def ingest_folder(corpus: Corpus, place: Place, collection: str, *, dry_run: bool, report: Report) -> str:
+    """Puts the files beneath a folder in, and says what came of those that were not there. RefusedError."""
+    walk = Walk(place, enters=lambda entry: not _is_hidden(entry))
+    found = (entry for entry in walk if entry.kind == "file" and not _is_hidden(entry))
+    places = [place.beneath(*entry.names) for entry in found if _is_text(entry.names[-1])]
+    notes = [note for note in (walk.note(),) if note]
+    if len(places) > MAX_FILES:
+        notes.append(f"the first {MAX_FILES:,} of {len(places):,} files; name smaller folders for the rest")
+    outcomes = _ingest(corpus, places[:MAX_FILES], collection, dry_run=dry_run, report=report)
+    counts = Counter(outcome.kind for outcome in outcomes)
+    counted = ", ".join(f"{n:,} {kind}" for kind, n in sorted(counts.items())) or "no files to ingest"
+    done = "; a dry run, nothing was changed" if dry_run else ""
+    # What needs a look comes first.
+    news = [outcome for outcome in outcomes if outcome.kind != "unchanged"]
+    news.sort(key=lambda outcome: outcome.kind != "refused")
+    lines = _first_lines([shown(str(outcome)) for outcome in news])
+    n_chunks = sum(outcome.n_chunks for outcome in outcomes)
+    return "\n".join([f"{counted}; {n_chunks:,} chunks{done}", *lines, *(f"[{note}]" for note in notes)])
+
+
+def list_documents(corpus: Corpus, collection: str) -> str:
+    """The files of the local index, and how much the bundle has, by collection. Raises RefusedError."""
+    wanted = "" if collection == NO_COLLECTION else collection or None
+    settings = corpus.settings
+    lines = []
+    with corpus.refusing():
+        if settings.bundle.exists():
+            bundled = sorted(read_manifest(settings.bundle).collections.items())
+            lines += [
+                f"{name}: the bundle's {summary.n_pages:,} pages, {summary.n_chunks:,} chunks"
+                for name, summary in bundled
+                if wanted in (None, name)
+            ]
+        if settings.database.exists():
+            with open_local_index(settings.database, None) as index:
+                lines += _first_lines(_listed(corpus, index, wanted))
+    return "\n".join(lines) or "Nothing is indexed."
+
+
+def delete_document(corpus: Corpus, path: str) -> str:
+    """Takes a file out of the local index, by its path or its address. Raises RefusedError."""
+    with corpus.refusing(), open_local_index(corpus.settings.database, None) as index:
+        n_chunks = index.delete(corpus.location(path))
+    if not n_chunks:
+        raise RefusedError(f"{shown(path)}: was not ingested; rag_list_documents names what was")
+    return f"{shown(path)}: {n_chunks:,} chunks taken out"
+
+
+def _ingest(
+    corpus: Corpus,
+    places: Sequence[Place],
+    collection: str,
+    *,
+    dry_run: bool,
+    report: Report = lambda *_: None,
+) -> list[Outcome]:
+    with corpus.refusing():
+        name = find_collection(collection, corpus.settings.collections).name
+        encoder = corpus.bundle().encoder
+        files = [_source(place) for place in places]
+        if dry_run and not corpus.settings.database.exists():
+            return _reported(ingest(files, name, None, encoder, dry_run=True), len(files), report)
+        with open_local_index(corpus.settings.database, encoder.spec) as index:
+            return _reported(ingest(files, name, index, encoder, dry_run=dry_run), len(files), report)
+
+
+def _reported(outcomes: Iterator[Outcome], total: int, report: Report) -> list[Outcome]:
+    done = []
+    for outcome in outcomes:
+        done.append(outcome)
+        report(len(done), total)
+    return done
+
+
+def _source(place: Place) -> SourceFile:
+    location = os.path.realpath(os.path.join(place.root, *place.parts))  # noqa: PTH118
+    return SourceFile(location, place.shown, partial(_read, place))
+
+
+def _read(place: Place) -> bytes:
+    try:
+        with open_file(place) as (fd, _), refusing(place.shown), os.fdopen(os.dup(fd), "rb") as file:
+            return file.read(MAX_FILE_BYTES + 1)
+    except RefusedError as refusal:
+        raise SiteError(str(refusal).removeprefix(f"{shown(place.shown)}: ")) from None
+
+
+def _is_hidden(entry: Entry) -> bool:
+    return entry.names[-1].startswith(".")
+
+
+def _is_text(name: str) -> bool:
+    return name.lower().endswith(SUFFIXES)
+
+
+def _listed(corpus: Corpus, index: LocalIndex, collection: str | None) -> list[str]:
+    return [
+        f"{document.collection or NO_COLLECTION}: {shown(corpus.shown_address(document.url))}, "
+        f"{document.n_chunks:,} chunks, {document.ingested_at or 'from a bundle'}"
+        for document in index.documents(collection)
+    ]
+
+
+def _first_lines(lines: Iterable[str]) -> list[str]:
+    """The lines, as many as one answer takes."""
+    waiting = iter(lines)
+    first = list(islice(waiting, MAX_LINES))
+    n_more = sum(1 for _ in waiting)
+    return [*first, f"[{n_more:,} more]"] if n_more else first
