@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,12 +21,16 @@ from pipeline.page import Page
 from pipeline.seal import seal
 from pipeline.vector_cache import open_cache
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
 # What the person who runs the tests has set for their own builds is not what the tests are about.
 for name in [name for name in os.environ if name.startswith(("RALPH_", "RAG_", "EMBED_"))]:
     if name not in ("RALPH_MODELS", "RALPH_CORPORA", "RALPH_DATA"):
         del os.environ[name]
 
 MODEL = Path(__file__).parent / "data" / "model"
+CHROMIUM = Path("/usr/bin/chromium")
 
 # What stands on the pages, by "collection/path"; each page's first line is its title.
 Pages = Mapping[str, str]
@@ -37,6 +42,21 @@ PAGES: Pages = {
     "notes/server.md": "Server\n\nThe server runs nginx. Restart the server with systemctl.\n",
     "diary/secret.md": "Diary\n\nThe secret diary is about the garden and the server.\n",
 }
+
+
+# A module's and not the session's: as long as it runs, Playwright's event loop counts as running in this
+# thread, and asyncio.run in other tests would refuse.
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Debian's chromium."""
+    from playwright.sync_api import sync_playwright  # slow, and few tests need it
+
+    if not CHROMIUM.exists():
+        pytest.skip("needs Debian's chromium: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
 
 
 @pytest.fixture(scope="session")
