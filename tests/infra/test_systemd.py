@@ -10,6 +10,7 @@ import pytest
 from pipeline.settings import read_deploy_settings
 
 UNIT = Path(__file__).resolve().parent.parent.parent / "infra" / "systemd" / "davo-bot.service"
+SUDOERS = UNIT.with_name("davo-bot.sudoers")
 APP = read_deploy_settings({}).path
 
 needs_systemd = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="needs systemd-analyze")
@@ -58,3 +59,17 @@ def test_the_unit_runs_what_a_deployment_makes_current() -> None:
         ".venv/bin/python",
         "bundle",
     ]
+
+
+def test_whoever_deploys_may_run_what_a_deployment_runs_and_nothing_else() -> None:
+    (rule,) = re.findall(r"^deploy ALL=\(root\) NOPASSWD: (.+)$", SUDOERS.read_text(), re.MULTILINE)
+    settings = read_deploy_settings({})
+    assert [f"sudo -n {command.removeprefix('/usr/bin/')}" for command in rule.split(", ")] == [
+        settings.restart,
+        settings.reload,
+    ]
+
+
+@pytest.mark.skipif(not shutil.which("visudo"), reason="needs visudo (Debian: sudo)")
+def test_sudo_reads_the_rule() -> None:
+    subprocess.run(["visudo", "--check", "--quiet", f"--file={SUDOERS}"], check=True)
