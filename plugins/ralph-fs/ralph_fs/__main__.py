@@ -6,7 +6,6 @@ import os
 import sys
 from pathlib import Path
 
-from ralph_fs.server import make_server
 from ralph_fs.settings import SettingsError, read_settings
 
 
@@ -17,6 +16,9 @@ def main() -> int:
     except SettingsError as error:
         print(f"ralph-fs: {error}", file=sys.stderr)
         return 2
+    # After the settings are known to be good: a typing error is answered before the MCP library is loaded.
+    from ralph_fs.server import make_server
+
     make_server(settings).run("stdio")
     return 0
 

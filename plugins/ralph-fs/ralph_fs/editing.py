@@ -96,9 +96,7 @@ def _where(text: str, old: str, new: str) -> tuple[int, int, str]:
 
 def _where_but_for_indents(text: str, old: str, new: str) -> tuple[int, int, str]:
     """As _where, for whole lines that differ in the spaces around them; the new lines are indented alike."""
-    lines, old_lines, new_lines = text.split("\n"), old.split("\n"), new.split("\n")
-    if not old_lines[-1].strip() and not new_lines[-1].strip():
-        del old_lines[-1], new_lines[-1]
+    lines, old_lines = text.split("\n"), old.removesuffix("\n").split("\n")
     wanted = "\n".join(["", *(line.strip() for line in old_lines), ""])
     stripped = "\n".join(["", *(line.strip() for line in lines), ""])
     at = stripped.find(wanted) if wanted.strip() else -1
@@ -109,12 +107,17 @@ def _where_but_for_indents(text: str, old: str, new: str) -> tuple[int, int, str
     first = stripped.count("\n", 0, at)
     found = lines[first : first + len(old_lines)]
     start = sum(len(line) + 1 for line in lines[:first])
-    indented = _indented(new_lines, _first_indent(old_lines), _first_indent(found))
-    return start, start + len("\n".join(found)), "\n".join(indented)
+    end = start + len("\n".join(found))
+    if old.endswith("\n"):
+        end = min(end + 1, len(text))
+    return start, end, _indented(new, _first_indent(old_lines), _first_indent(found))
 
 
-def _indented(lines: Sequence[str], given: str, actual: str) -> list[str]:
-    return [actual + line.removeprefix(given) if line.startswith(given) and line else line for line in lines]
+def _indented(text: str, given: str, actual: str) -> str:
+    return "\n".join(
+        actual + line.removeprefix(given) if line and line.startswith(given) else line
+        for line in text.split("\n")
+    )
 
 
 def _first_indent(lines: Sequence[str]) -> str:

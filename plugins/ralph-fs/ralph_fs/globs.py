@@ -31,7 +31,7 @@ class Glob:
 
 
 def read_glob(pattern: str) -> Glob:
-    """The pattern. One without `/` is for names in any folder. Raises RefusedError when it is too long."""
+    """The pattern; one without `/` is for names in any folder. Raises RefusedError when it is none."""
     if len(pattern) > _MAX_CHARS:
         raise RefusedError(f"{shown(pattern)}: the pattern has more than {_MAX_CHARS} characters")
     return Glob(tuple(_row(alternative) for alternative in _expanded(pattern)))
@@ -39,6 +39,8 @@ def read_glob(pattern: str) -> Glob:
 
 def _row(pattern: str) -> tuple[re.Pattern[str] | None, ...]:
     names = [name for name in pattern.split("/") if name not in ("", ".")]
+    if not names:
+        raise RefusedError(f"{shown(pattern) or 'the pattern'}: names no file; write one such as *.md")
     if "/" not in pattern:
         names.insert(0, "**")
     elif pattern.endswith("/"):

@@ -89,7 +89,7 @@ def _delete_all(folder_fd: int, name: str, place: Place) -> None:
 
 def _rename(from_fd: int, old: str, to_fd: int, new: str) -> None:
     """renameat(2), but never over what is there. Raises FileExistsError."""
-    if rename := _exclusive_rename():
+    if rename := exclusive_rename():
         if rename(from_fd, os.fsencode(old), to_fd, os.fsencode(new)) == 0:
             return
         code = ctypes.get_errno()
@@ -103,7 +103,7 @@ def _rename(from_fd: int, old: str, to_fd: int, new: str) -> None:
 
 
 @cache
-def _exclusive_rename() -> Callable[[int, bytes, int, bytes], int] | None:
+def exclusive_rename() -> Callable[[int, bytes, int, bytes], int] | None:
     """The system's call for it, where the C library has one."""
     name, flag = ("renameatx_np", _EXCL) if sys.platform == "darwin" else ("renameat2", _NOREPLACE)
     call = getattr(ctypes.CDLL(None, use_errno=True), name, None)

@@ -88,6 +88,8 @@ def read_several(places: Sequence[Place | RefusedError]) -> list[str]:
 def _first_lines(data: bytes, size: int, lines: Lines, max_bytes: int, place: Place) -> Excerpt:
     all_lines = _split(data)
     first = max(lines.first, 1)
+    if lines.last and lines.last < first:
+        raise RefusedError(f"line {lines.last} comes before line {first}")
     is_whole = len(data) >= size
     if first > max(len(all_lines), 1):
         where = f"has {len(all_lines):,} lines" if is_whole else "is large; read it from an offset"
