@@ -14,7 +14,6 @@ import os
 import random
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
@@ -22,12 +21,17 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
+from plugins.diagram.skills.excalidraw.scripts import build_excalidraw as diagram
+from plugins.diagram.skills.excalidraw.scripts.build_excalidraw import (
+    Box,
+    Placed,
+    Point,
+    Route,
+    Sizes,
+    Spec,
+)
+
 REPOSITORY = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(REPOSITORY / "plugins/diagram/skills/excalidraw/scripts"))
-
-import build_excalidraw as diagram  # noqa: E402 (a script beside its skill, not a package)
-from build_excalidraw import Box, Placed, Point, Route, Sizes, Spec  # noqa: E402
-
 EXAMPLES = REPOSITORY / "plugins/diagram/examples"
 ELK = REPOSITORY / "build/benchmarks/elkjs"
 ELK_VERSION = "0.12.1"
