@@ -7,26 +7,32 @@ export:SITE -> chunk:SITE -> embed -> index -> calibrate -> measure -> seal -> b
 build/current -> package -> deploy:rsync, deploy:lambda, deploy:container
 
 plugins -> build/plugins
+
+diagram -> build/diagrams
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from doit.exceptions import TaskFailed
+from doit.globals import Globals
 from doit.task import clean_targets
-from doit.tools import config_changed, run_once
+from doit.tools import config_changed, create_folder, run_once
 
 from handler.bundle.sums import is_whole
 from handler.bundle.types import BundleError
 from pipeline.console import BuildReporter, disk_refusal, end_without_reader, say_interrupts
-from pipeline.graph import code_files, holds_on, load_graph, source_files
+from pipeline.graph import code_files, holds_on, load_graph, map_files, source_files
 from pipeline.layout import Layout
 from pipeline.package import program_files
 from pipeline.settings import ROOT, read_deploy_settings, read_settings
@@ -63,7 +69,7 @@ MODEL = [BUILD.model_spec, BUILD.model, BUILD.tokenizer]
 # A stage depends on its code too: after an update, the next build does again what may come out differently.
 CODE = sorted(
     {*code_files("pipeline", "handler/bundle", "requirements/build.txt")}
-    - {*code_files("pipeline/deploy", "pipeline/package.py", "pipeline/plugins")}
+    - {*code_files("pipeline/deploy", "pipeline/package.py", "pipeline/plugins", "pipeline/task_map.py")}
 )
 DESTINATIONS = {
     "rsync": f"{DEPLOY.host}:{DEPLOY.path}",
@@ -73,6 +79,12 @@ DESTINATIONS = {
 DRY_RUN = [
     {"name": "dry_run", "long": "dry-run", "type": bool, "default": False, "help": "print what would be run"}
 ]
+DIAGRAM = ROOT / "plugins" / "diagram"
+DRAW = DIAGRAM / "skills" / "excalidraw" / "scripts" / "build_excalidraw.py"
+MAPS = {
+    **{spec.name: spec for spec in sorted((DIAGRAM / "examples").glob("*.spec.json"))},
+    **{f"{spec.parent.name}-{spec.name}": spec for spec in sorted(SETTINGS.sites.glob("*/*.spec.json"))},
+}
 QUESTIONS = [site.questions for site in GRAPH.sites.values() if site.questions.exists()]
 
 
@@ -132,6 +144,30 @@ def session_costs() -> TaskFailed | None:
     except subprocess.CalledProcessError as error:
         return TaskFailed(f"the server did not answer ({error}); `make test` sets up what it needs")
     return None
+
+
+def drawing(spec: Path, name: str) -> dict[str, Any]:
+    """A sub-task that draws a map, as a drawing and as a picture that can be edited."""
+    targets = [BUILD.diagrams / f"{name}.excalidraw", BUILD.diagrams / f"{name}.excalidraw.svg"]
+    outs = [part for target in targets for part in ("--out", str(target))]
+    return {
+        "name": name,
+        "actions": [
+            (create_folder, [BUILD.diagrams]),
+            [sys.executable, str(DRAW), "--spec", str(spec), *outs],
+        ],
+        "targets": targets,
+        "clean": True,
+    }
+
+
+def write_task_map(spec: Path) -> None:
+    """Writes the map of this file's tasks, as a doit action; what is stale is asked of this very run."""
+    from pipeline.task_map import load_task_list, stale_tasks, task_map
+
+    tasks = load_task_list(globals())
+    found = task_map(tasks, stale_tasks(tasks, Globals.dep_manager), ROOT, BUILD.root)
+    spec.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def task_export() -> Iterator[dict[str, Any]]:
@@ -310,6 +346,25 @@ def task_plugins() -> dict[str, Any]:
 def task_tokens() -> dict[str, Any]:
     """Print what each plugin and the MCP server cost a session before they are used"""
     return {"actions": [session_costs], "uptodate": [False]}
+
+
+def task_diagram() -> Iterator[dict[str, Any]]:
+    """Draw the maps of plugins/diagram/examples and of the sites, and the tasks themselves"""
+    for name, spec in MAPS.items():
+        yield {
+            **drawing(spec, name.removesuffix(".spec.json")),
+            "doc": f"draw {name}",
+            "file_dep": [*map_files(spec), DRAW, DRAW.with_name("font_widths.json")],
+        }
+    spec = BUILD.diagrams / "tasks.spec.json"
+    drawn = drawing(spec, "tasks")
+    yield {
+        **drawn,
+        "doc": "draw the tasks: what makes which files from which, and what is stale",
+        "actions": [drawn["actions"][0], (write_task_map, [spec]), drawn["actions"][1]],
+        "targets": [spec, *drawn["targets"]],
+        "uptodate": [False],
+    }
 
 
 def task_package() -> dict[str, Any]:

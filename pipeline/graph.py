@@ -65,6 +65,16 @@ def holds_on(report: Path, site: Site, today: date) -> bool:
         return False
 
 
+def map_files(spec: Path) -> list[str]:
+    """The description of a map and the images that it shows; of one that cannot be read, itself alone."""
+    try:
+        nodes = json.loads(spec.read_text(encoding="utf-8"))["nodes"]
+        images = [str(spec.parent / node["image"]) for node in nodes if "image" in node]
+    except (OSError, ValueError, KeyError, TypeError):
+        images = []
+    return [str(spec), *images]
+
+
 def code_files(*names: str) -> list[str]:
     """The program's own files among `names`, a folder standing for all that is in it, sorted."""
     paths = [ROOT / name for name in names]

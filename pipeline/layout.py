@@ -96,6 +96,11 @@ class Layout:
         return self.root / "plugins"
 
     @property
+    def diagrams(self) -> Path:
+        """The drawn maps."""
+        return self.root / "diagrams"
+
+    @property
     def package(self) -> Path:
         """What ships to a host."""
         return self.root / "package"
