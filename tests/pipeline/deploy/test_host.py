@@ -58,7 +58,7 @@ def test_the_server_goes_on_to_each_release_and_back(
     good = real_host.current
     (third.parent / "clone" / "handler" / "app.py").write_text("raise RuntimeError('broken')\n")
     with pytest.raises(DeployError, match=f"{good} is current again, and answers"):
-        real_host.deploy(make_package("Tomatoes want nothing."), health_timeout_s=2)
+        real_host.deploy(make_package("Tomatoes want nothing."))
     assert (real_host.current, answering(real_host)[0]) == (good, versions[2])
 
     rollback(real_host.settings, real_host.said.append)
