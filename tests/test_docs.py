@@ -15,7 +15,14 @@ from pipeline.site import _KEYS, _OPTIONS, KINDS
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "sites" / "ralph"
-PAGES = sorted([*DOCS.glob("*.md"), ROOT / "README.md", *(ROOT / "benchmarks").glob("*.md")])
+PAGES = sorted(
+    [
+        *DOCS.glob("*.md"),
+        *ROOT.glob("*.md"),
+        *(ROOT / "benchmarks").glob("*.md"),
+        *ROOT.glob("plugins/*/README.md"),
+    ]
+)
 
 
 def read(name: str) -> str:

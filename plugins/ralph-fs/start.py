@@ -16,6 +16,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 REQUIREMENTS = HERE / "requirements.txt"
+# uv brings its own certificates; a machine behind a proxy has more of them in the system's store.
+CERTIFICATES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/cert.pem", "/etc/pki/tls/certs/ca-bundle.crt")
 # A session that was started before an update may still run in the environment from before it.
 N_KEPT = 2
 
@@ -85,7 +87,9 @@ def uv(*arguments: str) -> None:
 
     Standard output is the client's, so uv has no part in it.
     """
-    subprocess.run([os.environ["UV"], *arguments, "--quiet"], cwd=HERE, stdout=sys.stderr, check=True)
+    own = {"UV_SYSTEM_CERTS": "true"} if any(map(os.path.exists, CERTIFICATES)) else {}
+    command = [os.environ["UV"], *arguments, "--quiet"]
+    subprocess.run(command, cwd=HERE, env={**own, **os.environ}, stdout=sys.stderr, check=True)
 
 
 if __name__ == "__main__":
