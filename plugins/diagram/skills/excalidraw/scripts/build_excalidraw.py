@@ -2318,7 +2318,9 @@ def found_routes(
         lines = [route.points for route in found.values()]
         ends = (nodes[edge.source], nodes[edge.target]), (shapes[edge.source], shapes[edge.target])
         around = Surroundings([*nodes.values()], [*labels, *titles], lines, [*groups.values()])
-        points = direct_way(*ends, around) or search_way(*ends, around, spec.direction)
+        points = direct_way(*ends, around) or nudged(
+            search_way(*ends, around, spec.direction), ends[0], around
+        )
         label = None
         if edge.id in sizes.edge_labels:
             label = label_on_way(
@@ -2389,6 +2391,34 @@ def direct_way(ends: tuple[Box, Box], shapes: tuple[str, str], around: Surroundi
             ):
                 return points
     return []
+
+
+def nudged(points: list[Point], ends: tuple[Box, Box], around: Surroundings) -> list[Point]:
+    """The way with its inner pieces moved a little where they would run on another arrow."""
+    walls = [grown(box, -1 if box in ends else 6) for box in around.nodes] + list(around.labels)
+    runs = [[piece for way in around.lines for piece in flat_pieces(way, axis)] for axis in (0, 1)]
+
+    def runs_on(start: Point, end: Point) -> bool:
+        for axis in (0, 1):
+            for at, low, high in flat_pieces((start, end), axis):
+                if any(abs(at - other) < TOUCHING and a < high and low < b for other, a, b in runs[axis]):
+                    return True
+        return False
+
+    for k in range(1, len(points) - 2):
+        if not runs_on(points[k], points[k + 1]):
+            continue
+        axis = 1 if points[k][1] == points[k + 1][1] else 0
+        for by in (8, -8, 16, -16, 24, -24):
+            moved = list(points)
+            for n in (k, k + 1):
+                x, y = points[n]
+                moved[n] = (x + by, y) if axis == 0 else (x, y + by)
+            pieces = list(pairwise(moved[k - 1 : k + 3]))
+            if not any(runs_on(*piece) for piece in pieces) and not any(crosses(moved, box) for box in walls):
+                points = moved
+                break
+    return points
 
 
 def stretched(points: Sequence[Point]) -> Box:
@@ -2472,34 +2502,16 @@ def search_in(
     closed = [grown(box, 5) for box in others] + [grown(box, 3) for box in labels]
     starts = node_ports(source, shapes[0], [*closed, grown(target, 5)], forward)
     goals = node_ports(target, shapes[1], [*closed, grown(source, 5)], forward)
-    coordinates: list[list[float]] = []
-    for axis in (0, 1):
-        values = {port.outside[axis] for port in (*starts, *goals)}
-        for box in (*nodes, *labels):
-            low, high = (box.x, box.right) if axis == 0 else (box.y, box.bottom)
-            for out in (10, 20, 34):
-                values |= {low - out, high + out}
-        for box in around.groups:
-            low, high = (box.x, box.right) if axis == 0 else (box.y, box.bottom)
-            values |= {low - LINE_GAP, low + LINE_GAP, high - LINE_GAP, high + LINE_GAP}
-        values.add((source.center[axis] + target.center[axis]) / 2)
-        coordinates.append(sorted(values))
-    xs, ys = coordinates
+    xs, ys = (search_lines(ends, [*starts, *goals], around, axis) for axis in (0, 1))
     blocked = (
         blocked_cells(xs, ys, walls),
         blocked_cells(ys, xs, [Box(b.y, b.x, b.height, b.width) for b in walls]),
     )
-    pieces: tuple[list[tuple[float, float, float]], ...] = ([], [])
-    for way in around.lines:
-        for (x1, y1), (x2, y2) in pairwise(way):
-            if y1 == y2:
-                pieces[0].append((y1, min(x1, x2), max(x1, x2)))
-            elif x1 == x2:
-                pieces[1].append((x1, min(y1, y2), max(y1, y2)))
-    borders = (
-        [(y, box.x, box.right) for box in around.groups for y in (box.y, box.bottom)],
-        [(x, box.y, box.bottom) for box in around.groups for x in (box.x, box.right)],
-    )
+    pieces = [sorted(piece for way in around.lines for piece in flat_pieces(way, axis)) for axis in (0, 1)]
+    borders = [
+        sorted((y, box.x, box.right) for box in around.groups for y in (box.y, box.bottom)),
+        sorted((x, box.y, box.bottom) for box in around.groups for x in (box.x, box.right)),
+    ]
     costs: dict[tuple[int, int, int], float] = {}
 
     def step_cost(axis: int, i: int, j: int) -> float:
@@ -2509,14 +2521,14 @@ def search_in(
             along, across = (xs, ys) if axis == 0 else (ys, xs)
             low, high, at = along[i], along[i + 1], across[j]
             cost = high - low
-            for other, start, end in pieces[axis]:
-                if abs(other - at) < 8 and start < high and low < end:
+            for _, start, end in within(pieces[axis], at - 8, at + 8):
+                if start < high and low < end:
                     cost += 3 * (high - low) + 40
-            for other, start, end in borders[axis]:
-                if abs(other - at) < 10 and start < high and low < end:
+            for _, start, end in within(borders[axis], at - 10, at + 10):
+                if start < high and low < end:
                     cost += high - low
-            for other, start, end in pieces[1 - axis]:
-                if low <= other < high and start < at < end:
+            for _, start, end in within(pieces[1 - axis], low, high):
+                if start < at < end:
                     cost += BEND_COST / 3
             costs[key] = cost
         return costs[key]
@@ -2527,8 +2539,11 @@ def search_in(
         goals_at.setdefault((at_x[port.outside[0]], at_y[port.outside[1]]), []).append(port)
     goal = around_boxes([Box(*port.outside, 0, 0) for port in goals]) if goals else target
 
-    def ahead(i: int, j: int) -> float:
-        return max(goal.x - xs[i], 0, xs[i] - goal.right) + max(goal.y - ys[j], 0, ys[j] - goal.bottom)
+    def ahead(i: int, j: int, axis: int) -> float:
+        """No more than the rest of the way costs."""
+        along = max(goal.x - xs[i], 0, xs[i] - goal.right)
+        across = max(goal.y - ys[j], 0, ys[j] - goal.bottom)
+        return along + across + (BEND_COST if (across if axis == 0 else along) else 0)
 
     queue: list[tuple[float, int, float, Stand, Port | None]] = []
     came: dict[Stand, Stand | Port] = {}
@@ -2538,7 +2553,7 @@ def search_in(
         state = (at_x[port.outside[0]], at_y[port.outside[1]], port.axis)
         if port.cost < known.get(state, math.inf):
             known[state], came[state] = port.cost, port
-            heappush(queue, (port.cost + ahead(*state[:2]), serial, port.cost, state, None))
+            heappush(queue, (port.cost + ahead(*state), serial, port.cost, state, None))
             serial += 1
     while queue:
         _, _, cost, state, end = heappop(queue)
@@ -2564,11 +2579,49 @@ def search_in(
                 total = cost + step_cost(turn, cell, line) + (BEND_COST if turn != axis else 0)
                 if total < known.get(following, math.inf):
                     known[following], came[following] = total, state
-                    heappush(
-                        queue, (total + ahead(following[0], following[1]), serial, total, following, None)
-                    )
+                    heappush(queue, (total + ahead(*following), serial, total, following, None))
                     serial += 1
     return []
+
+
+def search_lines(
+    ends: tuple[Box, Box], ports: Sequence[Port], around: Surroundings, axis: int
+) -> list[float]:
+    """The coordinates along an axis on which an arrow may turn: beside all that it is led around."""
+
+    def sides(box: Box) -> Point:
+        return (box.x, box.right) if axis == 0 else (box.y, box.bottom)
+
+    wanted = {(ends[0].center[axis] + ends[1].center[axis]) / 2}
+    for boxes, outs in (
+        (around.nodes, (14, 28)),
+        (around.labels, (12,)),
+        (around.groups, (-LINE_GAP, LINE_GAP)),
+    ):
+        wanted |= {
+            value for box in boxes for out in outs for value in (sides(box)[0] - out, sides(box)[1] + out)
+        }
+    lines = sorted({port.outside[axis] for port in ports})
+    for value in sorted(wanted):
+        k = bisect_left(lines, value)
+        if all(abs(value - other) > LINE_GAP / 2 for other in lines[max(k - 1, 0) : k + 1]):
+            lines.insert(k, value)
+    return lines
+
+
+def flat_pieces(way: Sequence[Point], axis: int) -> list[tuple[float, float, float]]:
+    """The pieces of a way along an axis: where on the other one, from, to."""
+    return [
+        (start[1 - axis], min(start[axis], end[axis]), max(start[axis], end[axis]))
+        for start, end in parallel(way, axis)
+    ]
+
+
+def within(
+    pieces: Sequence[tuple[float, float, float]], low: float, high: float
+) -> Sequence[tuple[float, float, float]]:
+    """Those of sorted pieces that lie at `low` or beyond, and before `high`."""
+    return pieces[bisect_left(pieces, (low,)) : bisect_left(pieces, (high,))]
 
 
 def blocked_cells(
@@ -4685,6 +4738,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return draw_files(args.spec, args.out, args.update, args.theme, args.engine)
     except DiagramError as error:
         print(error, file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
         return 1
 
 
