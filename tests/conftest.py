@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 # What the person who runs the tests has set for their own builds is not what the tests are about.
-for name in [name for name in os.environ if name.startswith(("RALPH_", "RAG_", "EMBED_"))]:
+for name in [name for name in os.environ if name.startswith(("DAVO_", "EMBED_", "RAG_", "RALPH_"))]:
     if name not in ("RALPH_MODELS", "RALPH_CORPORA", "RALPH_DATA"):
         del os.environ[name]
 
