@@ -35,7 +35,7 @@ import unicodedata
 import zlib
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import pairwise
@@ -2441,7 +2441,9 @@ class Port:
     cost: float
 
 
-def node_ports(box: Box, shape: str, obstacles: Sequence[Box], forward: int) -> list[Port]:
+def node_ports(
+    box: Box, shape: str, obstacles: Sequence[Box], taken: Sequence[Point], forward: int
+) -> list[Port]:
     """The places where an arrow may leave; `forward` is the axis in which the map runs."""
     ports = []
     turned = Box(box.y, box.x, box.height, box.width)
@@ -2456,7 +2458,9 @@ def node_ports(box: Box, shape: str, obstacles: Sequence[Box], forward: int) -> 
                     here, there = ((x, y), outside) if axis == 0 else ((y, x), (outside[1], outside[0]))
                     if not any(has_point(other, there) for other in obstacles):
                         aside = 8 if shape not in ("ellipse", "diamond") else BEND_COST / 2
-                        cost = (0 if axis == forward else BEND_COST / 4) + (aside if by else 0)
+                        cost: float = (0 if axis == forward else BEND_COST / 4) + (aside if by else 0)
+                        if any(math.dist(here, other) < TOUCHING for other in taken):
+                            cost += 2 * BEND_COST
                         ports.append(Port(here, there, axis, cost))
                         break
     return ports
@@ -2500,8 +2504,9 @@ def search_in(
     others = [box for box in nodes if box not in (source, target)]
     walls = [grown(box, 9) for box in nodes] + [grown(box, 5) for box in labels]
     closed = [grown(box, 5) for box in others] + [grown(box, 3) for box in labels]
-    starts = node_ports(source, shapes[0], [*closed, grown(target, 5)], forward)
-    goals = node_ports(target, shapes[1], [*closed, grown(source, 5)], forward)
+    taken = [point for way in around.lines for point in (way[0], way[-1])]
+    starts = node_ports(source, shapes[0], [*closed, grown(target, 5)], taken, forward)
+    goals = node_ports(target, shapes[1], [*closed, grown(source, 5)], taken, forward)
     xs, ys = (search_lines(ends, [*starts, *goals], around, axis) for axis in (0, 1))
     blocked = (
         blocked_cells(xs, ys, walls),
@@ -3069,6 +3074,218 @@ ENGINES: Mapping[str, Callable[[Spec, Sizes], Placed]] = {"own": layered, "elk":
 # Mermaid: a flowchart as a spec
 # ----------------------------------------------------------------------------------------------------
 
+# The subset of https://mermaid.js.org/syntax/flowchart.html that is read:
+#   flowchart or graph with TB, TD, BT, LR or RL (BT is drawn downwards and RL to the right), a title in front
+#   matter, comments, nodes of every shape in brackets, subgraphs in subgraphs, every kind of link with or
+#   without text, chains, `&`, and click with an address.
+# What only says how things look (classDef, class, style, linkStyle, direction in a subgraph, :::name) is
+# passed over. Links without a head become arrows, and heads that are crosses or circles ordinary ones.
+
+MERMAID_SHAPES: Sequence[tuple[str, str, Shape]] = (
+    ("(((", ")))", "ellipse"),
+    ("((", "))", "ellipse"),
+    ("([", "])", "ellipse"),
+    ("[[", "]]", "rectangle"),
+    ("[(", ")]", "ellipse"),
+    ("{{", "}}", "diamond"),
+    ("[/", "/]", "rectangle"),
+    ("[/", "\\]", "rectangle"),
+    ("[\\", "\\]", "rectangle"),
+    ("[\\", "/]", "rectangle"),
+    ("(", ")", "rectangle"),
+    ("[", "]", "rectangle"),
+    ("{", "}", "diamond"),
+    (">", "]", "rectangle"),
+)
+MERMAID_ID = re.compile(r"[^\s\[\](){}<>|&;:\"'~=-]+(?:-(?![-.=~>|])[^\s\[\](){}<>|&;:\"'~=-]+)*")
+MERMAID_LINK = re.compile(
+    r"(?P<tail>[<xo]?)(?P<line>-{3,}|-{2}(?=[>xo])|={3,}|={2}(?=[>xo])|-\.+-|~{3,})(?P<head>[>xo]?)"
+    r"(?:\s*\|(?P<text>[^|]*)\|)?"
+)
+# A text between the halves of a link: `-- text -->`.
+MERMAID_TEXT_LINK = re.compile(
+    r"(?P<tail>[<xo]?)(?P<line>--|==|-\.)\s*"
+    r"(?P<text>(?:\"[^\"]*\"|.)+?)\s*(?:-{2,}|={2,}|\.+-)(?P<head>[>xo]?)"
+)
+MERMAID_IGNORED = re.compile(r"(classDef|class|style|linkStyle|direction|accTitle|accDescr)\b")
+
+
+def spec_of_mermaid(text: str) -> dict[str, Any]:
+    """A flowchart as a spec, in the form that its JSON file has."""
+    return MermaidReader().read(text)
+
+
+class MermaidReader:
+    """What was read so far of one flowchart."""
+
+    def __init__(self) -> None:
+        self.spec: dict[str, Any] = {"direction": "down", "nodes": [], "groups": [], "edges": []}
+        self.nodes: dict[str, dict[str, Any]] = {}
+        self.open: list[str] = []
+        self.place = ""
+
+    def read(self, text: str) -> dict[str, Any]:
+        lines = text.splitlines()
+        begin = self.read_front_matter(lines)
+        began = False
+        for i, line in enumerate(lines[begin:], begin + 1):
+            for statement in mermaid_statements(line):
+                self.place = f"line {i}: {statement.strip()!r}"
+                if began:
+                    self.read_statement(statement.strip())
+                else:
+                    self.read_header(statement.strip())
+                    began = True
+        if not began:
+            raise DiagramError("no flowchart: the first line of one is, for instance, `flowchart LR`")
+        if self.open:
+            raise DiagramError(f"subgraph {self.open[-1]!r} has no `end`")
+        groups = {group["id"] for group in self.spec["groups"]}
+        for edge in self.spec["edges"]:
+            for end in (edge["from"], edge["to"]):
+                if end in groups:
+                    raise DiagramError(f"a link to subgraph {end!r}: arrows join nodes; name one in it")
+        return {key: value for key, value in self.spec.items() if value}
+
+    def read_front_matter(self, lines: Sequence[str]) -> int:
+        """Take the title, and return how many lines the front matter has."""
+        if not lines or lines[0].strip() != "---":
+            return 0
+        for i, line in enumerate(lines[1:], 2):
+            if line.strip() == "---":
+                return i
+            if line.startswith("title:"):
+                self.spec["title"] = mermaid_label(line.removeprefix("title:"))
+        raise DiagramError("the front matter has no second `---`")
+
+    def read_header(self, statement: str) -> None:
+        found = re.fullmatch(r"(?:flowchart(?:-elk)?|graph)(?:\s+(TB|TD|BT|LR|RL))?", statement)
+        if not found:
+            raise DiagramError(f"{self.place}: only flowcharts are read (`flowchart LR` or `graph TD`)")
+        self.spec["direction"] = "right" if found[1] in ("LR", "RL") else "down"
+
+    def read_statement(self, statement: str) -> None:
+        if MERMAID_IGNORED.match(statement):
+            return
+        if statement == "end":
+            if not self.open:
+                raise DiagramError(f"{self.place}: there is no subgraph to end")
+            self.open.pop()
+        elif statement.split(maxsplit=1)[0] == "subgraph":
+            self.read_subgraph(statement.removeprefix("subgraph").strip())
+        elif statement.split(maxsplit=1)[0] == "click":
+            found = re.match(r"click\s+(\S+)\s+(?:href\s+)?\"([^\"]+)\"", statement)
+            if found and found[1] in self.nodes:
+                self.nodes[found[1]]["link"] = found[2]
+        else:
+            self.read_chain(statement)
+
+    def read_subgraph(self, rest: str) -> None:
+        found = re.fullmatch(r"([^\s\[\"]+)\s*\[(.*)\]", rest)
+        label = mermaid_label(found[2] if found else rest)
+        key = found[1] if found else label or f"subgraph{len(self.spec['groups']) + 1}"
+        group = {"id": key, "label": label}
+        if self.open:
+            group["group"] = self.open[-1]
+        self.spec["groups"].append(group)
+        self.open.append(key)
+
+    def read_chain(self, statement: str) -> None:
+        """Nodes with links between them: `A & B --> C -- text --> D`."""
+        before, at = self.read_nodes(statement, 0)
+        while at < len(statement):
+            link = MERMAID_LINK.match(statement, at) or MERMAID_TEXT_LINK.match(statement, at)
+            if not link:
+                raise DiagramError(f"{self.place}: what is {statement[at:]!r}?")
+            after, at = self.read_nodes(statement, link.end())
+            if link["line"].startswith("~"):
+                continue  # an invisible link only moves nodes
+            for source in before:
+                for target in after:
+                    edge: dict[str, Any] = {"from": source, "to": target}
+                    if link["text"]:
+                        edge["label"] = mermaid_label(link["text"])
+                    if link["tail"]:
+                        edge["both"] = True
+                    if "." in link["line"]:
+                        edge["dashed"] = True
+                    self.spec["edges"].append(edge)
+            before = after
+
+    def read_nodes(self, statement: str, at: int) -> tuple[list[str], int]:
+        """The nodes at a place, joined by `&`, and the place after them."""
+        keys: list[str] = []
+        while True:
+            at = after_spaces(statement, at)
+            found = MERMAID_ID.match(statement, at)
+            if not found:
+                raise DiagramError(f"{self.place}: a node is missing at {statement[at:]!r}")
+            keys.append(found[0])
+            at = self.read_node(found[0], statement, found.end())
+            at = after_spaces(statement, at)
+            if not statement.startswith("&", at):
+                return keys, at
+            at += 1
+
+    def read_node(self, key: str, statement: str, at: int) -> int:
+        """Take a node with its shape and label, if they are there; return the place after it."""
+        node = self.nodes.get(key)
+        if node is None:
+            node = self.nodes[key] = {"id": key, "label": key}
+            if self.open:
+                node["group"] = self.open[-1]
+            self.spec["nodes"].append(node)
+        elif self.open and "group" not in node:
+            node["group"] = self.open[-1]
+        for opening, closing, shape in MERMAID_SHAPES:
+            if statement.startswith(opening, at):
+                label, end = mermaid_text(statement, at + len(opening), closing)
+                if end:
+                    node["label"] = label
+                    node["shape"] = shape
+                    at = end
+                    break
+        else:
+            if statement[at : at + 1] in ("[", "(", "{"):
+                raise DiagramError(f"{self.place}: the bracket of {key!r} is not closed")
+        style = re.compile(r":::\w+").match(statement, at)
+        return style.end() if style else at
+
+
+def after_spaces(statement: str, at: int) -> int:
+    while at < len(statement) and statement[at].isspace():
+        at += 1
+    return at
+
+
+def mermaid_statements(line: str) -> list[str]:
+    """The statements of a line, without comments; a semicolon in quotes or in an entity ends none."""
+    line = re.sub(r"^\s*%%.*", "", line)
+    parts = re.findall(r"(?:\"[^\"]*\"|#\w+;|&\w+;|[^;])+", line)
+    return [part for part in parts if part.strip()]
+
+
+def mermaid_text(statement: str, at: int, closing: str) -> tuple[str, int]:
+    """The label up to a closing bracket, and the place after that; 0 when it is not there."""
+    quoted = re.compile(r"\s*\"([^\"]*)\"\s*").match(statement, at)
+    if quoted and statement.startswith(closing, quoted.end()):
+        return mermaid_label(quoted[1]), quoted.end() + len(closing)
+    end = statement.find(closing, at)
+    return (mermaid_label(statement[at:end]), end + len(closing)) if end >= 0 else ("", 0)
+
+
+def mermaid_label(text: str) -> str:
+    """A label as people see it: without quotes, with its line breaks and its entities."""
+    text = text.strip()
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        text = text[1:-1]
+    text = text.strip("`") if text.startswith("`") else text
+    text = re.sub(r"<br\s*/?>|\\n", "\n", text, flags=re.I)
+    text = re.sub(r"</?(?:b|i|em|strong|u|code|small|span)(?:\s[^>]*)?>|\*\*", "", text, flags=re.I)
+    text = re.sub(r"#(\d+);", lambda found: chr(int(found[1])), text)
+    return html.unescape(re.sub(r"#(\w+);", r"&\1;", text)).strip()
+
+
 # ----------------------------------------------------------------------------------------------------
 # Elements: what Excalidraw draws
 # ----------------------------------------------------------------------------------------------------
@@ -3245,6 +3462,15 @@ def quarter(value: float) -> float:
     """The nearest quarter of a px: sums of them are exact, and short in the file."""
     rounded = round(value * 4) / 4
     return int(rounded) if rounded == int(rounded) else rounded
+
+
+def plain_numbers(value: Any) -> Any:
+    """The JSON value with 1 in place of 1.0, as JavaScript writes numbers."""
+    if isinstance(value, dict):
+        return {key: plain_numbers(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain_numbers(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def text_element(name: str, text: Text, words: str, at: Point, key: str, **fields: object) -> Element:
@@ -3471,7 +3697,7 @@ def draw_edge(
     if not edge.label:
         return [arrow]
     text = wrap(edge.label, FONTS[theme.font], theme.small_size, WIDEST_ARROW_LABEL)
-    center = route.label.center if route.label is not None else label_point(points)
+    center = route.label.center if route.label is not None else middle_of(points)
     label = bound_label(arrow, text, edge.label, theme.muted if edge.color is None else color, center)
     return [arrow, label]
 
@@ -3550,7 +3776,7 @@ def with_middle(points: Sequence[Point], center: Point) -> list[Point]:
     Excalidraw draws an arrow's label at the middle point, or on the middle segment of an even number of
     points.
     """
-    if math.dist(label_point(points), center) < 1:
+    if math.dist(middle_of(points), center) < 1:
         return list(points)
     at = min(range(len(points) - 1), key=lambda i: math.dist(center, foot(center, points[i], points[i + 1])))
     middle = foot(center, points[at], points[at + 1])
@@ -3559,14 +3785,6 @@ def with_middle(points: Sequence[Point], center: Point) -> list[Point]:
     left += between(left[-1], middle, n_missing)
     right = between(middle, right[0], -n_missing) + right
     return [*left, middle, *right]
-
-
-def label_point(points: Sequence[Point]) -> Point:
-    half = len(points) // 2
-    if len(points) % 2:
-        return points[half]
-    (ax, ay), (bx, by) = points[half - 1 : half + 1]
-    return (ax + bx) / 2, (ay + by) / 2
 
 
 def foot(point: Point, a: Point, b: Point) -> Point:
@@ -3636,7 +3854,7 @@ ASPECTS: Mapping[str, Sequence[str]] = {
     "words": ("originalText", "name"),
 }
 ARROW_PLACE = (
-    "x y width height points startBinding endBinding elbowed fixedSegments startIsSpecial endIsSpecial"
+    "roundness x y width height points startBinding endBinding elbowed fixedSegments startIsSpecial endIsSpecial"
 ).split()
 
 
@@ -3648,9 +3866,7 @@ def fingerprint(element: Element) -> dict[str, str]:
 
 def aspect_hash(element: Element, aspect: str) -> str:
     values = [element.get(key) for key in ASPECTS[aspect]]
-    # 1 and 1.0 are one number to JavaScript, which writes the file next.
-    plain = json.dumps(values, ensure_ascii=False).replace(".0,", ",").replace(".0]", "]")
-    return f"{hash_of(plain) & 0xFFFFFF:06x}"
+    return f"{hash_of(json.dumps(plain_numbers(values))) & 0xFFFFFF:06x}"
 
 
 def is_edited(element: Element, aspect: str) -> bool:
@@ -3750,34 +3966,31 @@ def overruled_words(spec: Spec, file: Document) -> list[str]:
 def keep_edits(new: Document, file: Document) -> Document:
     """The new drawing with what a person changed in the file: colours, arrows' ways, their own elements."""
     drawn = drawn_elements(file)
-    old_boxes = {element["id"]: box_of(element) for element in drawn.values()}
-    new_boxes = {element["id"]: box_of(element) for element in new["elements"]}
-    for element in new["elements"]:
-        old = drawn.get(element["customData"]["name"])
-        if old is not None and old["type"] == element["type"]:
-            keep_style(element, old)
-            keep_place(element, old, drawn, old_boxes, new_boxes)
-            if is_edited(old, "words") and element.get("originalText") == old.get("originalText"):
-                element["customData"]["words"] = old["customData"]["words"]
-    ours = {element["id"] for element in new["elements"]}
-    drawn_ids = {element["id"] for element in drawn.values()}
-    extras = [
-        dict(element)
-        for element in file["elements"]
-        if element["id"] not in drawn_ids | ours and not element["isDeleted"]
+    pairs = [
+        (element, drawn[element["customData"]["name"]])
+        for element in new["elements"]
+        if drawn.get(element["customData"]["name"], {}).get("type") == element["type"]
     ]
-    labelled = {element["containerId"] for element in new["elements"] if element.get("containerId")}
-    let_go(extras, ours | {element["id"] for element in extras}, labelled)
+    for element, old in pairs:
+        keep_style(element, old)
+    keep_group_boxes(pairs, new["elements"])
+    keep_ways(pairs, new["elements"])
+    keep_texts(pairs, new["elements"])
+    for element, old in pairs:
+        for aspect in ASPECTS:
+            # What is still as the person made it is their edit at the next update as well.
+            if aspect_hash(element, aspect) == aspect_hash(old, aspect):
+                element["customData"][aspect] = old["customData"][aspect]
+    ours = {element["id"] for element in new["elements"]} | {element["id"] for element in drawn.values()}
+    extras = [dict(e) for e in file["elements"] if e["id"] not in ours and not e["isDeleted"]]
+    let_go(extras, new["elements"])
     elements = in_order(new["elements"], extras)
     list_bound_elements(elements)
-    files = {
-        **{e["fileId"]: file["files"][e["fileId"]] for e in extras if e["type"] == "image"},
-        **new["files"],
-    }
+    files = {e["fileId"]: file["files"][e["fileId"]] for e in extras if e["type"] == "image"} | new["files"]
     background = file["appState"].get("viewBackgroundColor")
     if background in {theme.background for theme in THEMES.values()} or not is_color(background):
         background = new["appState"]["viewBackgroundColor"]
-    return {**new, **document(elements, files, background)}
+    return document(elements, files, background)
 
 
 def box_of(element: Element) -> Box:
@@ -3796,35 +4009,112 @@ def is_group_of_ours(group_id: str) -> bool:
     return re.fullmatch(r"(group|picture)-.*-[0-9a-f]{8}", group_id) is not None
 
 
-def keep_place(
-    element: Element,
-    old: Element,
-    drawn: Mapping[str, Element],
-    old_boxes: Mapping[str, Box],
-    new_boxes: Mapping[str, Box],
-) -> None:
-    """The place of what has none in the spec: the way of an arrow, a title, the label or box of a group."""
-    name = element["customData"]["name"]
-    if element["type"] == "arrow":
-        is_same = bound_ids(element) == bound_ids(old) and all(
-            old_boxes.get(id_) == new_boxes[id_] for id_ in bound_ids(element)
-        )
-        if is_same and is_edited(old, "place"):
+Pairs = Sequence[tuple[Element, Element]]  # an element as it is drawn now, and as it is in the file
+
+
+def keep_group_boxes(pairs: Pairs, elements: Sequence[Element]) -> None:
+    """Leaves the boxes of groups as they are in the file while they are around what belongs to them, alone."""
+    nodes = [element for element in elements if element["customData"]["name"].startswith("node ")]
+    # The inner ones first: the outer ones are around them.
+    for element, old in reversed(pairs):
+        if element["customData"]["name"].startswith("group "):
+            members = [e for e in elements if e["type"] != "arrow" and is_member(e, element)]
+            strangers = [node for node in nodes if not is_member(node, element)]
+            box = box_of(old)
+            if all(contains(box, box_of(member)) for member in members) and not any(
+                touch(box, box_of(stranger)) for stranger in strangers
+            ):
+                element.update(x=box.x, y=box.y, width=box.width, height=box.height)
+
+
+def is_member(element: Element, group: Element) -> bool:
+    if element is group or element["customData"]["name"].startswith("label of group "):
+        return False
+    return group["id"] in element["groupIds"] or element["frameId"] == group["id"]
+
+
+def keep_ways(pairs: Pairs, elements: Sequence[Element]) -> None:
+    """Leaves arrows as they are in the file while their shapes are where they were.
+
+    Those that a person bent go where the person wants; the others must not cross what is new.
+    """
+    old_boxes = {old["id"]: box_of(old) for _, old in pairs}
+    new_boxes = {element["id"]: box_of(element) for element in elements}
+    nodes = {e["id"]: box_of(e) for e in elements if e["customData"]["name"].startswith("node ")}
+    for element, old in pairs:
+        if element["type"] != "arrow" or bound_ids(element) != bound_ids(old):
+            continue
+        ends = bound_ids(old)
+        way = [(old["x"] + x, old["y"] + y) for x, y, *_ in old["points"]]
+        if any(old_boxes.get(id_) != new_boxes[id_] for id_ in ends) or not (
+            is_near(way[0], new_boxes[ends[0]]) and is_near(way[-1], new_boxes[ends[-1]])
+        ):
+            continue
+        is_clear = not any(crosses(way, box) for id_, box in nodes.items() if id_ not in ends)
+        is_alike = (element["elbowed"], element["roundness"]) == (old["elbowed"], old["roundness"])
+        if is_edited(old, "place") or (is_clear and is_alike):
             element.update({key: old[key] for key in ARROW_PLACE if key in old})
-    elif name.startswith("label of edge "):
-        arrow = drawn.get(name.removeprefix("label of "))
-        if arrow is not None and is_edited(arrow, "place") and is_edited(old, "place"):
-            element.update(x=old["x"], y=old["y"])
-    elif name.startswith("group ") and is_edited(old, "size"):
-        box, old_box = box_of(element), box_of(old)
-        if holds(old_box, (box.x, box.y)) and holds(old_box, (box.right, box.bottom)):
-            element.update(x=old["x"], y=old["y"], width=old["width"], height=old["height"])
-    elif element["type"] == "text" and not element["containerId"] and is_edited(old, "place"):
-        element.update(x=old["x"], y=old["y"])
 
 
-def let_go(extras: Sequence[Element], known: Collection[str], labelled: Collection[str]) -> None:
+def is_near(end: Point, box: Box) -> bool:
+    """Whether an arrow's end is still at its shape, or a label's height off, as under a picture."""
+    x, y = max(box.x - end[0], end[0] - box.right, 0), max(box.y - end[1], end[1] - box.bottom, 0)
+    return max(x, y) < 60
+
+
+def keep_texts(pairs: Pairs, elements: Sequence[Element]) -> None:
+    """Puts texts where they are in the file, as seen from what they belong to."""
+    by_name = {element["customData"]["name"]: element for element in elements}
+    old_by_id = {element["id"]: old for element, old in pairs}
+    for element, old in pairs:
+        if element["type"] != "text":
+            continue
+        name = element["customData"]["name"]
+        owner = by_name.get(name.removeprefix("label of ")) if name.startswith("label of ") else None
+        if is_edited(old, "style"):
+            refit(element, owner if element["containerId"] else None)
+        if owner is None:
+            others = [box_of(other) for other in elements if other is not element]
+            if name == "title" and not any(touch(box_of(old), other) for other in others):
+                element.update(x=old["x"], y=old["y"])
+        elif owner["type"] == "arrow":
+            keep_label_on_way(element, old, owner, old_by_id.get(owner["id"]))
+        elif not element["containerId"] and owner["id"] in old_by_id:
+            before = old_by_id[owner["id"]]
+            element.update(x=owner["x"] + old["x"] - before["x"], y=owner["y"] + old["y"] - before["y"])
+
+
+def keep_label_on_way(label: Element, old: Element, arrow: Element, old_arrow: Element | None) -> None:
+    """Leaves the label where it is on an arrow that stayed; new words are around the same point."""
+    if old_arrow is not None and (arrow["points"], arrow["x"], arrow["y"]) == (
+        old_arrow["points"],
+        old_arrow["x"],
+        old_arrow["y"],
+    ):
+        x, y = box_of(old).center
+        label.update(x=x - label["width"] / 2, y=y - label["height"] / 2)
+
+
+def refit(element: Element, container: Element | None) -> None:
+    """Breaks and measures a text again, in the font and size that a person chose for it."""
+    is_boxed = container is not None and container["type"] != "arrow"
+    room = label_room(container["type"], container["width"]) if container and is_boxed else WIDEST_NOTE
+    if element["fontFamily"] not in LINE_HEIGHTS:
+        return
+    if container is None:
+        room = 10_000 if element["autoResize"] else max(room, element["width"])
+    text = wrap(element["originalText"], element["fontFamily"], element["fontSize"], room)
+    center = box_of(container).center if container and is_boxed else box_of(element).center
+    element.update(text="\n".join(text.lines), width=text.width, height=text.height)
+    element["lineHeight"] = LINE_HEIGHTS[text.font]
+    if container is not None:
+        element.update(x=center[0] - text.width / 2, y=center[1] - text.height / 2)
+
+
+def let_go(extras: Sequence[Element], ours: Sequence[Element]) -> None:
     """Takes references to what is no longer in the drawing out of a person's own elements."""
+    known = {element["id"] for element in [*ours, *extras]}
+    labelled = {element["containerId"] for element in ours if element.get("containerId")}
     for element in extras:
         for key in ("startBinding", "endBinding"):
             if element.get(key) and element[key]["elementId"] not in known:
@@ -4391,7 +4681,8 @@ def embedded(file: Document) -> str:
     The bytes of the compressed JSON as characters, in JSON, in Base64: encodeSvgMetadata in
     packages/excalidraw/data/image.ts.
     """
-    packed = zlib.compress(json.dumps(file, ensure_ascii=False, separators=(",", ":")).encode(), 9)
+    text = json.dumps(plain_numbers(file), ensure_ascii=False, separators=(",", ":"))
+    packed = zlib.compress(text.encode(), 9)
     envelope = {
         "version": "1",
         "encoding": "bstring",
@@ -4694,8 +4985,18 @@ def read_file(path: Path) -> object:
         raise DiagramError(f"{path}:{error.lineno}: is not JSON: {error.msg}") from error
 
 
+def mermaid_file(path: Path) -> dict[str, Any]:
+    """The flowchart of a file as a spec."""
+    try:
+        return spec_of_mermaid(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise DiagramError(f"{path}: is not UTF-8") from error
+    except DiagramError as error:
+        raise DiagramError(f"{path}: {error}") from error
+
+
 def to_json(drawing: Document) -> str:
-    return json.dumps(drawing, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(plain_numbers(drawing), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def write(drawing: Document, out: Path) -> None:
@@ -4717,6 +5018,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     job = parser.add_mutually_exclusive_group(required=True)
     job.add_argument("--spec", type=Path, metavar="S.json", help="draw this map")
+    job.add_argument("--mermaid", type=Path, metavar="F.mmd", help="draw a flowchart, or print it as a spec")
     job.add_argument("--validate", type=Path, metavar="F", nargs="+", help="say what is wrong with files")
     parser.add_argument(
         "--out",
@@ -4735,7 +5037,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if args.validate:
             return validate(args.validate)
-        return draw_files(args.spec, args.out, args.update, args.theme, args.engine)
+        if args.mermaid:
+            data = mermaid_file(args.mermaid)
+            if not args.out and not args.update:
+                print(json.dumps(data, indent=2, ensure_ascii=False))
+                return 0
+            return draw_files(data, args.mermaid.parent, args.out, args.update, args.theme, args.engine)
+        return draw_files(
+            read_file(args.spec), args.spec.parent, args.out, args.update, args.theme, args.engine
+        )
     except DiagramError as error:
         print(error, file=sys.stderr)
         return 1
@@ -4758,10 +5068,10 @@ def validate(paths: Sequence[Path]) -> int:
 
 
 def draw_files(
-    spec_path: Path, outs: Sequence[Path], update: Path | None, theme: str | None, engine: str
+    data: object, folder: Path, outs: Sequence[Path], update: Path | None, theme: str | None, engine: str
 ) -> int:
-    """Draws the spec into each of the files; without one, into the file that is updated."""
-    spec = read_spec(read_file(spec_path))
+    """Draws the spec, whose images are in the folder, into each of the files; without one, into the file that is updated."""
+    spec = read_spec(data)
     if theme is not None:
         chosen = theme if theme in THEMES else read_file(Path(theme))
         spec = dataclasses.replace(spec, theme=cast("str | Mapping[str, object]", chosen))
@@ -4775,7 +5085,7 @@ def draw_files(
     outs = outs or ([update] if update else [])
     if not outs:
         raise DiagramError("--out F or --update F says where the drawing goes")
-    drawing = build(spec, spec_path.parent, file, engine)
+    drawing = build(spec, folder, file, engine)
     for out in outs:
         write(drawing, out)
     return 0
