@@ -145,7 +145,7 @@ def test_the_label_of_an_arrow_is_at_the_arrows_middle_point(tmp_path: Path) -> 
     assert len(labels) == 4
     for label in labels:
         arrow = by_id[label["containerId"]]
-        x, y = build_excalidraw.label_point([(p[0], p[1]) for p in arrow["points"]])
+        x, y = build_excalidraw.middle_of([(p[0], p[1]) for p in arrow["points"]])
         center = label["x"] + label["width"] / 2 - arrow["x"], label["y"] + label["height"] / 2 - arrow["y"]
         assert center == pytest.approx((x, y), abs=1.5)
 

@@ -3854,7 +3854,8 @@ ASPECTS: Mapping[str, Sequence[str]] = {
     "words": ("originalText", "name"),
 }
 ARROW_PLACE = (
-    "roundness x y width height points startBinding endBinding elbowed fixedSegments startIsSpecial endIsSpecial"
+    "roundness x y width height points startBinding endBinding elbowed fixedSegments startIsSpecial "
+    "endIsSpecial"
 ).split()
 
 
@@ -4013,7 +4014,7 @@ Pairs = Sequence[tuple[Element, Element]]  # an element as it is drawn now, and 
 
 
 def keep_group_boxes(pairs: Pairs, elements: Sequence[Element]) -> None:
-    """Leaves the boxes of groups as they are in the file while they are around what belongs to them, alone."""
+    """Leaves the boxes of groups as they are in the file while they are around their own members, alone."""
     nodes = [element for element in elements if element["customData"]["name"].startswith("node ")]
     # The inner ones first: the outer ones are around them.
     for element, old in reversed(pairs):
@@ -5070,7 +5071,7 @@ def validate(paths: Sequence[Path]) -> int:
 def draw_files(
     data: object, folder: Path, outs: Sequence[Path], update: Path | None, theme: str | None, engine: str
 ) -> int:
-    """Draws the spec, whose images are in the folder, into each of the files; without one, into the file that is updated."""
+    """Draws the spec, with images of the folder, into each of the files; without one, into the updated."""
     spec = read_spec(data)
     if theme is not None:
         chosen = theme if theme in THEMES else read_file(Path(theme))
