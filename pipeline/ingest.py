@@ -137,7 +137,11 @@ class _Made:
 
 def _read(file: SourceFile, collection: str, index: LocalIndex | None, dry_run: bool) -> _Readable | Outcome:
     try:
+        file.location.encode("utf-8")
         data = file.read()
+    except UnicodeEncodeError:
+        name = file.name.encode("utf-8", "backslashreplace").decode()
+        return Outcome(name, "refused", note="its name is not UTF-8")
     except SiteError as error:
         return Outcome(file.name, "refused", note=str(error))
     if len(data) > MAX_FILE_BYTES:

@@ -11,6 +11,7 @@ import pytest
 
 from handler.__main__ import _parser
 from pipeline.add import _parser as add_parser
+from pipeline.ingest_command import _parser as ingest_parser
 from pipeline.site import _KEYS, _OPTIONS, KINDS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,7 +33,7 @@ def read(name: str) -> str:
 def variables() -> set[str]:
     """The environment variables that the settings modules, and this repository's sites, read."""
     found: set[str] = set()
-    for folder in ("handler", "handler/local", "pipeline", "pipeline/deploy"):
+    for folder in ("handler", "handler/local", "pipeline", "pipeline/deploy", "plugins/ralph-fs/ralph_fs"):
         path = ROOT / folder / "settings.py"
         found |= set(re.findall(r'"([A-Z][A-Z_]{2,})"', path.read_text(encoding="utf-8")))
     for path in (ROOT / "sites").glob("*/site.toml"):
@@ -61,9 +62,12 @@ def test_every_command_and_option_is_documented() -> None:
     assert missing == []
 
 
-def test_every_option_of_add_is_documented() -> None:
-    section = read("commands.md").split("## ralph add")[1].split("\n## ")[0]
-    options = [option for action in add_parser()._actions for option in action.option_strings]
+@pytest.mark.parametrize(("name", "parser"), [("add", add_parser()), ("ingest", ingest_parser())])
+def test_every_option_of_an_installed_command_is_documented(
+    name: str, parser: argparse.ArgumentParser
+) -> None:
+    section = read("commands.md").split(f"## ralph {name}")[1].split("\n## ")[0]
+    options = [option for action in parser._actions for option in action.option_strings]
     assert [o for o in options if o.startswith("--") and o != "--help" and f"`{o}" not in section] == []
 
 

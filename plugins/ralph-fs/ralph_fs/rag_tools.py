@@ -60,13 +60,13 @@ def register(server: MCPServer, settings: Settings) -> None:
         return ingest_folder(corpus(), scope.place(path), collection, dry_run=dry_run, report=report)
 
     def rag_list_documents(collection: str = "") -> str:
-        """What is indexed."""
+        """What is indexed, by collection."""
         from ralph_fs.rag_documents import list_documents
 
         return list_documents(corpus(), collection)
 
     def rag_delete_document(path: str) -> str:
-        """Take a file out of the index; the file stays."""
+        """Take a file out of the index, by path or address. The file stays."""
         from ralph_fs.rag_documents import delete_document
 
         return delete_document(corpus(), path)
