@@ -20,6 +20,8 @@ PARTS = ("package.json", "package-lock.json", ".npmrc", "build.mjs", "editor.js"
 BUILDS = ("release", "master")
 # No server and no network: every request to this origin is answered from the bundle, every other is refused.
 ORIGIN = "http://excalidraw.invalid/"
+# How far from its shape an arrow may end, in px: Excalidraw itself leaves 5 and half the outline.
+GAP = 15
 
 Element = Mapping[str, Any]
 
@@ -120,3 +122,63 @@ class Editor:
         else:
             self.problems.append(f"asked for {url}")
             route.abort()
+
+
+def clipped_texts(editor: Editor, text: str) -> list[str]:
+    """The texts of a file that the editor, which then shows it, would cut off or break into other lines."""
+    written = {element["id"]: element for element in json.loads(text)["elements"]}
+    editor.show(text)
+    return [
+        f"{written[id_]['text']!r} in {written[id_]['width']} px: {now['text']!r} takes {now['width']}"
+        for id_, now in editor.measured().items()
+        if now["text"] != written[id_]["text"] or now["width"] > written[id_]["width"]
+    ]
+
+
+def left_behind(editor: Editor) -> list[str] | None:
+    """Drags the node with the most arrows; what of its arrows' ends and its label is not at it afterwards.
+
+    None when nothing that is shown has an arrow, and a label to be held by.
+    """
+    before = editor.scene()
+    nodes = [node for node in before.values() if _is_draggable(node)]
+    if not nodes:
+        return None
+    node = max(nodes, key=lambda node: len(node["boundElements"]))
+    label_id = next(bound["id"] for bound in node["boundElements"] if bound["type"] == "text")
+    # By its label: a shape without a fill is held by its outline alone.
+    editor.drag(_center(before[label_id]), (47, 61))
+    after = editor.scene()
+    moved = after[node["id"]]
+    if (moved["x"], moved["y"]) == (node["x"], node["y"]):
+        return [f"{node['id']} stayed where it was"]
+    tips = _arrow_tips(after, node["id"])
+    if tips.keys() != _arrow_tips(before, node["id"]).keys():
+        return [f"{node['id']} lost arrows: it has {sorted(tips)}"]
+    places = {**tips, label_id: _center(after[label_id])}
+    return [
+        f"{name} is at {place}, not at its node" for name, place in places.items() if not _at(place, moved)
+    ]
+
+
+def _arrow_tips(scene: Mapping[str, Element], node_id: str) -> dict[str, list[float]]:
+    return {
+        f"{arrow['id']}.{key}": [arrow[axis] + arrow["points"][side][i] for i, axis in enumerate("xy")]
+        for arrow in scene.values()
+        for key, side in (("startBinding", 0), ("endBinding", -1))
+        if arrow["type"] == "arrow" and (arrow[key] or {}).get("elementId") == node_id
+    }
+
+
+def _is_draggable(node: Element) -> bool:
+    bound = {one["type"] for one in node["boundElements"] or ()}
+    return node["type"] in ("rectangle", "ellipse", "diamond") and bound >= {"arrow", "text"}
+
+
+def _center(element: Element) -> list[float]:
+    return [element["x"] + element["width"] / 2, element["y"] + element["height"] / 2]
+
+
+def _at(point: Sequence[float], element: Element) -> bool:
+    x, y = point[0] - element["x"], point[1] - element["y"]
+    return bool(-GAP <= x <= element["width"] + GAP and -GAP <= y <= element["height"] + GAP)
