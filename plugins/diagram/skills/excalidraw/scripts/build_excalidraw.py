@@ -801,6 +801,7 @@ GROUP_PAD = 24  # between a group's border and what is inside
 LINE_GAP = 16  # between two arrows, or an arrow and anything else
 LABEL_GAP = 10
 LAYER_GAP = 64  # between two layers, where a label does not stand between them
+STUB = 22  # the last piece of an arrow, before a node: Excalidraw draws a small head on a shorter one
 LOOP_DEPTH = 28  # how far an arrow from a node to itself goes out
 
 # How often an order of the layers is improved: on the map of 60 nodes of benchmarks/diagram_layout.py, 48
@@ -969,23 +970,22 @@ def turned_edges(spec: Spec, nest: Nest) -> set[str]:
     What stands in one group, nodes and groups alike, is put in a row in which few edges lead back. So a
     group whose parts are asked by many and ask few does not stretch over the whole map for those few.
     """
-    owners: dict[tuple[str, str], str | None] = {("group", group.id): group.group for group in spec.groups}
-    owners |= {("node", node.id): node.group for node in spec.nodes}
-    inside: dict[str | None, list[tuple[str, str]]] = {}
-    for part, owner in owners.items():
-        inside.setdefault(owner, []).append(part)
     groups = {node.id: node.group for node in spec.nodes}
-    links: dict[str | None, list[tuple[tuple[str, str], tuple[str, str], str]]] = {}
+    inside: dict[str | None, dict[tuple[str, str], None]] = {}  # in the order of the spec
+    for node in spec.nodes:
+        for around in nest.around(node.group):
+            inside.setdefault(around, {})[part_in(around, node.id, node.group, nest)] = None
+    links: dict[str | None, list[tuple[tuple[str, str], tuple[str, str], Edge]]] = {}
     for edge in spec.edges:
         if edge.source != edge.target:
             common = nest.common(groups[edge.source], groups[edge.target])
             ends = [part_in(common, node, groups[node], nest) for node in (edge.source, edge.target)]
-            links.setdefault(common, []).append((ends[0], ends[1], edge.id))
+            links.setdefault(common, []).append((ends[0], ends[1], edge))
     turned: set[str] = set()
     for owner, found in links.items():
-        row = in_a_row(inside[owner], [(source, target) for source, target, _ in found])
-        place = {part: i for i, part in enumerate(row)}
-        turned |= {edge for source, target, edge in found if place[source] > place[target]}
+        one_way = [(source, target) for source, target, edge in found if not edge.both]
+        place = {part: i for i, part in enumerate(in_a_row(list(inside[owner]), one_way))}
+        turned |= {edge.id for source, target, edge in found if place[source] > place[target]}
     return turned
 
 
@@ -1908,12 +1908,17 @@ def place_columns(
         if i:
             behind = max((reach.behind for reach in reaches.values() if reach.last == i - 1), default=0)
             tracks, ways = channels[i - 1]
-            least = LAYER_GAP if has_nodes[i - 1] and has_nodes[i] else LINE_GAP + LABEL_GAP
+            stubs = [
+                max(LABEL_GAP, (STUB if has_nodes[layer] else LINE_GAP) - pad)
+                for layer, pad in ((i - 1, behind), (i, before))
+            ]
+            least = LAYER_GAP if has_nodes[i - 1] and has_nodes[i] else sum(stubs)
             if before or behind:
                 least = GROUP_GAP
-            room = max(least, (tracks + 1) * LINE_GAP)
+            room = max(least, sum(stubs) + tracks * LINE_GAP)
             for key, way in ways.items():
-                turns[key] = [(x + behind + room * share, across) for share, across in way]
+                begin, span = x + behind + stubs[0], room - sum(stubs)
+                turns[key] = [(begin + span * share, across) for share, across in way]
             x += behind + room + before
         starts.append(x)
         length: float = max((item.length for item in items), default=0)
@@ -2036,7 +2041,7 @@ def channel_tracks(
     counts = cluster_counts(order, tracks)
     turns: dict[tuple[int, int], list[tuple[float, float]]] = {}
     for step, track, count in zip(order, tracks, counts, strict=True):
-        turns.setdefault((step.chain, step.piece), []).append(((track + 1) / (count + 1), step.end))
+        turns.setdefault((step.chain, step.piece), []).append(((track + 0.5) / count, step.end))
     return max(counts, default=0), turns
 
 
@@ -3782,8 +3787,8 @@ def with_middle(points: Sequence[Point], center: Point) -> list[Point]:
     middle = foot(center, points[at], points[at + 1])
     left, right = list(points[: at + 1]), list(points[at + 1 :])
     n_missing = len(right) - len(left)
-    left += between(left[-1], middle, n_missing)
-    right = between(middle, right[0], -n_missing) + right
+    left += beside(middle, left[-1], n_missing)[::-1]
+    right = beside(middle, right[0], -n_missing) + right
     return [*left, middle, *right]
 
 
@@ -3797,9 +3802,16 @@ def foot(point: Point, a: Point, b: Point) -> Point:
     return a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1])
 
 
-def between(a: Point, b: Point, n: int) -> list[Point]:
-    """n points evenly on the way from a to b; none for an n below 1."""
-    return [(a[0] + (b[0] - a[0]) * i / (n + 1), a[1] + (b[1] - a[1]) * i / (n + 1)) for i in range(1, n + 1)]
+def beside(middle: Point, end: Point, n: int) -> list[Point]:
+    """n points close to the middle on the way to the end; none for an n below 1.
+
+    Not evenly: a head is drawn small on a short last segment.
+    """
+    share = min(4 / (math.dist(middle, end) or 1), 1 / (n + 1)) if n > 0 else 0
+    return [
+        (middle[0] + (end[0] - middle[0]) * share * i, middle[1] + (end[1] - middle[1]) * share * i)
+        for i in range(1, n + 1)
+    ]
 
 
 def distinct(points: Sequence[Point]) -> list[Point]:
