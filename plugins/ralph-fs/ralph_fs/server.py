@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.util import find_spec
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import CallToolResult, InputRequiredResult, Tool
 
+from ralph_fs import rag_tools, tools
+from ralph_fs.refusal import shown
 from ralph_fs.roots import read_scope
 from ralph_fs.settings import Settings
-from ralph_fs.tools import register
 
 # Every client pays for schemas in every session; pydantic's titles repeat the names.
 _DROPPED = "title"
@@ -20,6 +20,9 @@ _DROPPED = "title"
 
 class Server(MCPServer):
     """An MCP server whose schemas are short, and which takes no argument that it does not know."""
+
+    # The names of each tool's arguments, from the first call on.
+    _arguments: Mapping[str, Sequence[str]] = {}
 
     async def list_tools(self) -> list[Tool]:
         """The tools, as clients see them."""
@@ -36,25 +39,21 @@ class Server(MCPServer):
         Other servers' names for an argument come naturally to a model: one that says `dryRun` must not have
         its edit done because ours is `dry_run`.
         """
-        for tool in await super().list_tools():
-            known = tool.input_schema["properties"]
-            if tool.name == name and not arguments.keys() <= known.keys():
-                wrong = ", ".join(sorted(arguments.keys() - known.keys()))
-                raise ToolError(f"{name} has no argument {wrong}; it has {', '.join(known)}")
+        if name not in self._arguments:
+            self._arguments = {
+                tool.name: list(tool.input_schema["properties"]) for tool in await self.list_tools()
+            }
+        known = self._arguments.get(name, arguments)
+        if wrong := sorted(arguments.keys() - set(known)):
+            raise ToolError(f"{name} has no argument {shown(', '.join(wrong))}; it has {', '.join(known)}")
         return await super().call_tool(name, arguments, context)
 
 
 def make_server(settings: Settings) -> Server:
     """The server of the settings, with all of its tools."""
-    server = Server(
-        "ralph-fs",
-        instructions=_instructions(settings),
-        # Refusals are answers, not events; the client shows what goes to standard error as the server's.
-        log_level="WARNING",
-    )
-    register(server, read_scope(settings))
-    if find_spec("ralph_fs.rag_tools"):
-        import_module("ralph_fs.rag_tools").register(server, settings)
+    server = Server(_instructions(settings))
+    tools.register(server, read_scope(settings))
+    rag_tools.register(server, settings)
     return server
 
 

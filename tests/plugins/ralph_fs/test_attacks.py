@@ -6,6 +6,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -223,15 +224,19 @@ def test_a_link_that_is_swapped_during_the_calls_lets_nothing_out(ground: Ground
     swapper = threading.Thread(target=swap)
     swapper.start()
     place = ground.scope.place
+
+    def read(path: str) -> str:
+        return reading.read_text(place(path), Lines()).text
+
     answers: list[str] = []
     try:
         for number in range(600):
             path = f"door/new{number}.txt"
             for attempt in (
-                lambda: reading.read_text(place("door/secret.txt"), Lines()).text,
-                lambda path=path: writing.write_file(place(path), "new", "utf8"),
-                lambda path=path: moving.delete(place(path), recursive=False),
-                lambda: text_search.search_text(place("door"), Query("stands"), read_glob("*")),
+                partial(read, "door/secret.txt"),
+                partial(writing.write_file, place(path), "new", "utf8"),
+                partial(moving.delete, place(path), recursive=False),
+                partial(text_search.search_text, place("door"), Query("stands"), read_glob("*")),
             ):
                 try:
                     answers.append(attempt())
