@@ -279,6 +279,13 @@ def test_the_requirements_of_the_wheel_name_all_that_it_imports() -> None:
     assert missing == set()
 
 
+def test_the_wheel_needs_what_the_extra_of_the_clone_names_in_the_same_versions() -> None:
+    wheel = tomllib.loads((PLUGIN / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    clone = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extra = set(clone["optional-dependencies"]["mcp"])
+    assert extra <= set(wheel["dependencies"]) <= extra | set(clone["dependencies"])
+
+
 def test_a_plugin_costs_a_session_the_lines_that_list_it(shelf: Path) -> None:
     (cost,) = costs(shelf)
     listed = ["sketch: Draws a cat. Use it when a cat is missing.", "draw: Draws what is named."]

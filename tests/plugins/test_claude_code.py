@@ -72,14 +72,42 @@ def marketplace(tmp_path: Path) -> Path:
     return tmp_path / "marketplace"
 
 
-def test_every_plugin_installs_from_a_local_path_and_the_server_answers(
-    claude: Claude, marketplace: Path
-) -> None:
+def test_every_plugin_installs_from_a_local_path(claude: Claude, marketplace: Path) -> None:
     claude("plugin", "marketplace", "add", str(marketplace))
     for folder in plugin_folders(marketplace):
         claude("plugin", "install", f"{folder.name}@ralph")
-    assert re.search(r"plugin:ralph-fs:ralph-fs: uv .*Connected", claude("mcp", "list"))
     assert re.search(r"Skills \(\d+\) +.*excalidraw", claude("plugin", "details", "diagram@ralph"))
+
+
+def test_the_server_of_a_plugin_from_git_answers_when_the_repository_is_gone(
+    claude: Claude, marketplace: Path, tmp_path: Path
+) -> None:
+    """By git's configuration, the address that the documentation names is a repository here."""
+    git("init", "--quiet", folder=marketplace)
+    git("add", "--all", folder=marketplace)
+    git(
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@example.org",
+        "commit",
+        "--quiet",
+        "-m",
+        "all",
+        folder=marketplace,
+    )
+    address = 'insteadOf = "{}github.com{}windhamdavid/ralph.git"\n'
+    (tmp_path / "home" / ".gitconfig").write_text(
+        f'[url "file://{marketplace}"]\n' + address.format("https://", "/") + address.format("git@", ":")
+    )
+    claude("plugin", "marketplace", "add", "windhamdavid/ralph")
+    claude("plugin", "install", "ralph-fs@ralph")
+    shutil.rmtree(marketplace)
+    assert re.search(r"plugin:ralph-fs:ralph-fs: uv .*/home/\.claude/.*Connected", claude("mcp", "list"))
+
+
+def git(*arguments: str, folder: Path) -> None:
+    subprocess.run(["git", "-C", str(folder), *arguments], check=True)
 
 
 def test_the_command_of_the_readme_registers_a_server_that_answers(claude: Claude, tmp_path: Path) -> None:
