@@ -77,6 +77,15 @@ def test_the_wheel_has_the_version_of_the_plugin() -> None:
     assert make_wheel(PLUGIN)[0] == f"ralph_fs-{version}-py3-none-any.whl"
 
 
+@pytest.mark.skipif(not (ROOT / ".venv").is_dir(), reason="needs the .venv of `make test`")
+def test_the_clones_own_registration_starts_the_server_of_the_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = json.loads((ROOT / ".mcp.json").read_text(encoding="utf-8"))
+    server = table["mcpServers"]["ralph-fs"]
+    assert not Path(server["command"]).is_absolute()
+    monkeypatch.chdir(ROOT)
+    assert list_tools([server["command"], *server["args"]], ROOT)
+
+
 @needs_uv
 def test_the_environment_is_made_once_and_has_every_module_of_the_server(installed: Path, data: Path) -> None:
     start(installed)
