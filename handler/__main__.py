@@ -26,12 +26,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         # A terminal without a sign that a page has shows a question mark for it.
         sys.stdout.reconfigure(errors="replace")
     others = {entry.name: entry for entry in entry_points(group=COMMANDS)}
-    if argv and argv[0] in others:
-        command: Callable[[Sequence[str]], int] = others[argv[0]].load()
-        return command(argv[1:])
-    arguments = _parser(sorted(others)).parse_args(argv)
     try:
-        code = _run(arguments)
+        if argv and argv[0] in others:
+            command: Callable[[Sequence[str]], int] = others[argv[0]].load()
+            return command(argv[1:])
+        code = _run(_parser(sorted(others)).parse_args(argv))
     except (BundleError, SettingsError) as error:
         print(f"ralph: {error}", file=sys.stderr)
         return 2

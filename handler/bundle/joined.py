@@ -1,9 +1,9 @@
 """Two indexes asked as one: a bundle's, and that of the files beside it.
 
 One search of both is what makes their hits comparable. In lists of two searches a word's rarity and a
-cosine's distance from the mean are another thing each time, above all in an index of a few pages: there, merged
-by score, an eighth of the right pages comes first, taking turns none, and by one search as many as in one index
-of all (`python -m benchmarks.joined`). The gate, too, was calibrated on the whole, and sees the whole.
+cosine's distance from the mean are another thing each time, above all in an index of a few pages: there,
+merged by score, an eighth of the right pages comes first, taking turns none, and by one search as many as in
+one index of all (`python -m benchmarks.joined`). The gate, too, was calibrated on the whole, and sees it.
 """
 
 from __future__ import annotations

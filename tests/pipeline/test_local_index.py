@@ -244,6 +244,7 @@ for n in range(25):
         file = f"/{name}-{n}" if n % 2 else f"/shared-{n}"
         chunks = [Chunk(f"file://{file}", file, file, "c", (), "", i, f"{file} {i}") for i in range(3)]
         index.replace(file, name, chunks, vector)
+    print(file, flush=True)
 """
 
 
@@ -254,6 +255,7 @@ def test_processes_that_write_at_once_lose_nothing(path: Path, tiny_spec: ModelS
         subprocess.Popen(
             [sys.executable, "-c", WRITER, str(path), str(model), name],
             stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
@@ -270,3 +272,19 @@ def test_processes_that_write_at_once_lose_nothing(path: Path, tiny_spec: ModelS
         assert {document.path for document in index.documents()} == expected
         assert {document.n_chunks for document in index.documents()} == {3}
     assert len(LiveIndex(path).current()) == 3 * len(expected)
+
+
+def test_a_writer_that_is_killed_leaves_whole_files(path: Path, tiny_spec: ModelSpec) -> None:
+    model = Path(__file__).parent.parent / "data" / "model"
+    command = [sys.executable, "-c", WRITER, str(path), str(model), "a"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdin is not None
+        assert writer.stdout is not None
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+        written = {writer.stdout.readline().strip() for _ in range(5)}
+        writer.kill()
+    with open_local_index(path, tiny_spec) as index:
+        assert written <= {document.path for document in index.documents()}
+        assert {document.n_chunks for document in index.documents()} == {3}
+    assert len(LiveIndex(path).current()) >= 3 * len(written)

@@ -67,7 +67,7 @@ def _told(corpus: Corpus, hit: Hit, *, explain: bool) -> str:
     chunk = hit.chunk
     anchor = f"#{chunk.anchor}" if chunk.anchor and not chunk.url.startswith("file:") else ""
     lines = [
-        " > ".join((chunk.title, *chunk.heading)),
+        " > ".join(dict.fromkeys((chunk.title, *chunk.heading))),
         f"{corpus.shown_address(chunk.url)}{anchor} ({chunk.collection}, id {_id_of(chunk)})",
         *([f"[{hit.reason}; cosine {hit.cosine:.3f}, BM25 {hit.bm25:.1f}]"] if explain else []),
         chunk.text,

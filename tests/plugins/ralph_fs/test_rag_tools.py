@@ -102,7 +102,7 @@ def test_what_was_ingested_is_found_beside_the_bundle_and_what_was_deleted_is_no
         call("rag_ingest_file", path="docs/boat.md", collection="notes").text == "docs/boat.md: new, 1 chunk"
     )
     text = call("rag_search", query="red sail of the boat", top_k=3).text
-    assert text.startswith("Boat > Boat\ndocs/boat.md (notes, id ")
+    assert text.startswith("Boat\ndocs/boat.md (notes, id ")
     assert str(ground.root) not in text
     assert call("rag_delete_document", path="docs/boat.md").text == "docs/boat.md: 1 chunks taken out"
     assert "red sail" not in call("rag_search", query="red sail of the boat").text
