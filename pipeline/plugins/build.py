@@ -53,6 +53,7 @@ def pack_marketplace(root: Path, out: Path) -> None:
     shutil.copyfile(root / MARKETPLACE, new / MARKETPLACE)
     for folder in plugin_folders(root):
         shutil.copytree(folder, new / folder.relative_to(root), ignore=_LEFT_OVER)
+    new.chmod(0o755)  # temporary folders are for their maker's eyes alone
     shutil.rmtree(out, ignore_errors=True)
     new.rename(out)
 
