@@ -1,5 +1,10 @@
--- What a local index has beyond the tables of a bundle (handler/bundle/schema.sql), whose ids may have gaps in
--- it: a page's chunks are inserted together, behind all others. Whoever writes brings the function fold().
+-- What a local index has beyond the tables of a bundle (handler/bundle/schema.sql). Whoever writes brings the
+-- function fold().
+--
+-- Its ids have gaps: a page's chunks are inserted together, behind all others, and the reader counts rows by the
+-- order of ids. Ids without gaps would need the keyword index anew at each change, by the writer or by each
+-- reader: 4.7 s for 50,000 chunks and 0.4 s for 5,000, where a page is put in in 0.02 s and all is read again in
+-- 0.7 s and 0.1 s.
 
 CREATE TABLE file (
     page INTEGER PRIMARY KEY REFERENCES page(id),
