@@ -71,10 +71,12 @@ function measured() {
   return texts.filter((one) => one.type === "text").map(({ id, text, width, height }) => ({ id, text, width, height }));
 }
 
-/** Where a point of the scene is on the screen. */
-function onScreen(x, y) {
-  const { zoom, scrollX, scrollY, offsetLeft, offsetTop } = api.getAppState();
-  return [(x + scrollX) * zoom.value + offsetLeft, (y + scrollY) * zoom.value + offsetTop];
+/** Brings a point of the scene to the middle of the screen, in full size; where that is. */
+async function center(x, y) {
+  const { width, height, offsetLeft, offsetTop } = api.getAppState();
+  api.updateScene({ appState: { zoom: { value: 1 }, scrollX: width / 2 - x, scrollY: height / 2 - y } });
+  await frames();
+  return [width / 2 + offsetLeft, height / 2 + offsetTop];
 }
 
 // The release hands its API to `excalidrawAPI`, master to `onExcalidrawAPI`.
@@ -85,4 +87,4 @@ await new Promise((ready) => {
   );
 });
 await frames();
-window.editor = { changes, read, show, measured, onScreen, scene: () => api.getSceneElements() };
+window.editor = { changes, read, show, measured, center, scene: () => api.getSceneElements() };

@@ -100,8 +100,8 @@ class Editor:
         return {element["id"]: element for element in self.page.evaluate("editor.measured()")}
 
     def drag(self, grip: Sequence[float], by: Sequence[float]) -> None:
-        """Drags what is at a point of the scene, by so many pixels of the screen."""
-        x, y = self.page.evaluate("([x, y]) => editor.onScreen(x, y)", list(grip))
+        """Drags what is at a point of the scene, in full size, by so many pixels."""
+        x, y = self.page.evaluate("([x, y]) => editor.center(x, y)", list(grip))
         mouse = self.page.mouse
         mouse.move(x, y)
         mouse.down()
