@@ -152,7 +152,7 @@ def _read(file: SourceFile, collection: str, index: LocalIndex | None, dry_run: 
         return Outcome(file.name, "unchanged")
     draft = read_draft(file.name, data, [])
     page = _page(draft.front, draft.sha256, file, collection)
-    reason = reason_to_hide(draft) or partial_reason(Path(file.location).name)
+    reason = reason_to_hide(draft) or partial_reason(file.name)
     if reason is None and page.body.strip():
         known = index.vectors(file.location) if index else {}
         return _Readable(file, page, digest, known_digest is None, known)
@@ -194,6 +194,8 @@ def _embed(chunks: Iterable[Chunk], encoder: Encoder, known: Mapping[str, Vector
 
 def _keep(made: _Made, index: LocalIndex | None) -> Outcome:
     file = made.of
+    if not made.chunks:
+        return Outcome(file.file.name, "refused", note="no text")
     if index is not None:
         try:
             index.replace(file.file.location, file.digest, made.chunks, np.array(made.vectors))

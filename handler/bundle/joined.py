@@ -25,7 +25,10 @@ def join(first: Index, second: Index) -> Index:
     if not len(first) or not len(second):
         return second if len(second) else first
     if first.model != second.model:
-        raise BundleError("the indexes were made with different embedding models")
+        raise BundleError(
+            "the bundle and the local index were made with different embedding models: ingest again into "
+            "a new file (RAG_DB_PATH), or name a bundle of the other model (RALPH_BUNDLE)"
+        )
     n_rows, n_pages = len(first), len(first.page_vectors)
     names = sorted({*first.collections, *second.collections})
     return Index(
