@@ -2,7 +2,7 @@
 
 On Linux the kernel sees to it (openat2(2), since 5.6). Elsewhere every part of the path is opened by itself,
 from the descriptor of the folder before it and never through a symbolic link; links are read, and walked in
-the same way. Both follow relative links that stay beneath, and refuse those that are absolute or lead out.
+the same way. Links that stay beneath are followed, those that lead out are refused.
 """
 
 from __future__ import annotations
@@ -26,22 +26,24 @@ _MAX_LINKS = 40  # as many as Linux follows, path_resolution(7)
 _ALWAYS = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _SEARCH = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | _ALWAYS
 
-Open = Callable[[int, Sequence[str], int], int]
+Open = Callable[[int, Sequence[str], int, str], int]
 
 
 class _OpenHow(ctypes.Structure):
     _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
 
 
-def open_beneath(folder_fd: int, parts: Sequence[str], flags: int) -> int:
+def open_beneath(folder_fd: int, parts: Sequence[str], flags: int, home: str) -> int:
     """A new descriptor of the file or folder at `parts`, opened with `flags` (no O_CREAT); close it.
 
-    Raises OSError: EXDEV where the way leads out, ELOOP where it does not end, else as open(2) does.
+    `home` is the folder's path, so that an absolute link to something beneath it can be told from one that
+    leads out; it is compared, never opened. Raises OSError: EXDEV where the way leads out, ELOOP where it
+    does not end, else as open(2) does.
     """
-    return best_open()(folder_fd, parts, flags)
+    return best_open()(folder_fd, parts, flags, home)
 
 
-def open_by_kernel(folder_fd: int, parts: Sequence[str], flags: int) -> int:
+def open_by_kernel(folder_fd: int, parts: Sequence[str], flags: int, home: str) -> int:
     """As open_beneath, with openat2(2). Raises OSError ENOSYS or EPERM where there is no such call."""
     path = os.fsencode("/".join(parts) or ".")
     how = _OpenHow(flags | _ALWAYS, 0, _RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS)
@@ -58,10 +60,14 @@ def open_by_kernel(folder_fd: int, parts: Sequence[str], flags: int) -> int:
             return fd
         if ctypes.get_errno() not in (errno.EAGAIN, errno.EINTR):
             break
-    raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    code = ctypes.get_errno()
+    if code == errno.EXDEV:
+        # To the kernel every absolute link leads out. What is refused here as well does.
+        return open_by_walk(folder_fd, parts, flags, home)
+    raise _error(code)
 
 
-def open_by_walk(folder_fd: int, parts: Sequence[str], flags: int) -> int:
+def open_by_walk(folder_fd: int, parts: Sequence[str], flags: int, home: str) -> int:
     """As open_beneath, one part after the other, on any system with openat(2)."""
     todo = list(reversed(parts))
     entered: list[int] = []
@@ -72,7 +78,7 @@ def open_by_walk(folder_fd: int, parts: Sequence[str], flags: int) -> int:
             here = entered[-1] if entered else folder_fd
             if name == "..":
                 if not entered:
-                    raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+                    raise _error(errno.EXDEV)
                 os.close(entered.pop())
             elif name not in ("", "."):
                 how = _SEARCH if todo else flags | os.O_NOFOLLOW | _ALWAYS
@@ -81,10 +87,12 @@ def open_by_walk(folder_fd: int, parts: Sequence[str], flags: int) -> int:
                 except OSError as error:
                     target = _link_target(here, name, error)
                     n_links += 1
-                    if target.startswith("/"):
-                        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV)) from None
                     if n_links > _MAX_LINKS:
-                        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from None
+                        raise _error(errno.ELOOP) from None
+                    if target.startswith("/"):
+                        target = _from_home(target, home)
+                        while entered:
+                            os.close(entered.pop())
                     todo.extend(reversed(target.split("/")))
                 else:
                     if not todo:
@@ -106,6 +114,17 @@ def _link_target(folder_fd: int, name: str, error: OSError) -> str:
         raise error from None
 
 
+def _from_home(target: str, home: str) -> str:
+    """What an absolute link says, from the folder on. Raises OSError EXDEV where it leads elsewhere."""
+    if not f"{target}/".startswith(f"{home}/"):
+        raise _error(errno.EXDEV)
+    return target.removeprefix(home)
+
+
+def _error(code: int) -> OSError:
+    return OSError(code, os.strerror(code))
+
+
 @cache
 def best_open() -> Open:
     """The kernel's call where there is one; some containers forbid it (EPERM)."""
@@ -113,7 +132,7 @@ def best_open() -> Open:
         return open_by_walk
     here = os.open("/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.close(open_by_kernel(here, (), os.O_RDONLY | os.O_DIRECTORY))
+        os.close(open_by_kernel(here, (), os.O_RDONLY | os.O_DIRECTORY, "/"))
     except OSError:
         return open_by_walk
     finally:

@@ -98,7 +98,7 @@ def _opened(place: Place, flags: int) -> Iterator[int]:
     with refusing(place.shown):
         root_fd = os.open(place.root, _FOLDER)
         try:
-            fd = _open(root_fd, place.parts, flags)
+            fd = _open(root_fd, place.parts, flags, place.root)
         finally:
             os.close(root_fd)
         try:
@@ -107,19 +107,19 @@ def _opened(place: Place, flags: int) -> Iterator[int]:
             os.close(fd)
 
 
-def _open(root_fd: int, parts: Sequence[str], flags: int) -> int:
+def _open(root_fd: int, parts: Sequence[str], flags: int, home: str) -> int:
     try:
-        return open_beneath(root_fd, parts, flags)
+        return open_beneath(root_fd, parts, flags, home)
     except FileNotFoundError:
         if all(part.isascii() for part in parts):
             raise
-        return open_beneath(root_fd, _spelled(root_fd, parts), flags)
+        return open_beneath(root_fd, _spelled(root_fd, parts, home), flags, home)
 
 
-def _spelled(root_fd: int, parts: Sequence[str]) -> list[str]:
+def _spelled(root_fd: int, parts: Sequence[str], home: str) -> list[str]:
     spelled: list[str] = []
     for part in parts:
-        fd = open_beneath(root_fd, spelled, _FOLDER)
+        fd = open_beneath(root_fd, spelled, _FOLDER, home)
         try:
             spelled.append(spelled_in(fd, part))
         finally:

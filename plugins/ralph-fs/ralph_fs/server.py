@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mcp.server.mcpserver import Context, MCPServer
@@ -21,8 +20,10 @@ _DROPPED = "title"
 class Server(MCPServer):
     """An MCP server whose schemas are short, and which takes no argument that it does not know."""
 
-    # The names of each tool's arguments, from the first call on.
-    _arguments: Mapping[str, Sequence[str]] = {}
+    def __init__(self, instructions: str) -> None:
+        # Refusals are answers, not events: a client shows standard error as what is wrong with the server.
+        super().__init__("ralph-fs", instructions=instructions, log_level="WARNING")
+        self._arguments: dict[str, list[str]] = {}  # by tool, from the first call on
 
     async def list_tools(self) -> list[Tool]:
         """The tools, as clients see them."""
@@ -40,9 +41,8 @@ class Server(MCPServer):
         its edit done because ours is `dry_run`.
         """
         if name not in self._arguments:
-            self._arguments = {
-                tool.name: list(tool.input_schema["properties"]) for tool in await self.list_tools()
-            }
+            listed = await self.list_tools()
+            self._arguments = {tool.name: list(tool.input_schema["properties"]) for tool in listed}
         known = self._arguments.get(name, arguments)
         if wrong := sorted(arguments.keys() - set(known)):
             raise ToolError(f"{name} has no argument {shown(', '.join(wrong))}; it has {', '.join(known)}")

@@ -114,16 +114,27 @@ def test_a_name_that_is_too_long_is_refused_and_cut_in_the_answer(call: Call, gr
 
 @pytest.mark.parametrize("target", ["../outside/secret.txt", "{outside}/secret.txt"])
 def test_a_link_to_a_file_outside_is_refused(call: Call, ground: Ground, target: str) -> None:
-    (ground.root / "link").symlink_to(target.format(outside=ground.outside))
+    (ground.root / "link").symlink_to(target.format(outside=ground.outside, root=ground.root))
     for tool in OF_FILES:
         assert_refused(call(tool, path="link", **EXTRA[tool]), ground)
     assert SECRET not in call("search_text", query="stands").text
     assert SECRET not in call("read_multiple_files", paths=["link"]).text
 
 
-@pytest.mark.parametrize("target", ["../outside", "{outside}", "docs/../../outside", "/"])
+@pytest.mark.parametrize(
+    "target",
+    [
+        "../outside",
+        "{outside}",
+        "docs/../../outside",
+        "/",
+        "{root}-evil",
+        "{root}/../outside",
+        "{root}/../root-evil",
+    ],
+)
 def test_a_link_to_a_folder_outside_is_refused(call: Call, ground: Ground, target: str) -> None:
-    (ground.root / "link").symlink_to(target.format(outside=ground.outside))
+    (ground.root / "link").symlink_to(target.format(outside=ground.outside, root=ground.root))
     for path in ("link/secret.txt", "link/new.txt", "link/new/folder"):
         try_everything(call, path, ground)
     for tool in OF_FOLDERS:
@@ -142,7 +153,9 @@ def test_links_in_a_circle_end_in_a_refusal(call: Call, ground: Ground) -> None:
     (ground.root / "a").symlink_to("b")
     (ground.root / "b").symlink_to("a")
     (ground.root / "docs" / "up").symlink_to("..")
+    (ground.root / "self").symlink_to(ground.root / "self")
     assert_refused(call("read_file", path="a"), ground)
+    assert_refused(call("read_file", path="self"), ground)
     assert_refused(call("read_file", path="a/b/c"), ground)
     assert_refused(call("read_file", path="docs/up/" * 41 + "note.txt"), ground)
     assert "up@" in call("directory_tree", depth=100).text
@@ -151,6 +164,9 @@ def test_links_in_a_circle_end_in_a_refusal(call: Call, ground: Ground) -> None:
 def test_a_link_that_stays_inside_is_followed(call: Call, ground: Ground) -> None:
     (ground.root / "docs" / "up").symlink_to("../note.txt")
     (ground.root / "pages").symlink_to("docs")
+    (ground.root / "docs" / "absolute").symlink_to(ground.root / "note.txt")
+    (ground.root / "docs" / "home").symlink_to(ground.root)
+    assert call("read_file", path="docs/home/docs/absolute").text == "one\ntwo\nthree\n"
     assert call("read_file", path="docs/up").text == "one\ntwo\nthree\n"
     assert "algae" in call("read_file", path="pages/page.md").text
     assert not call("write_file", path="pages/new.md", content="new").is_error
