@@ -246,6 +246,16 @@ def test_every_theme_knows_the_same_colours(tmp_path: Path) -> None:
             draw_map({"theme": theme, "nodes": [{"id": "a", "color": color}]}, tmp_path)
 
 
+THEME_FILES = Path(build_excalidraw.__file__).parents[1] / "themes"
+
+
+@pytest.mark.parametrize("path", sorted(THEME_FILES.glob("*.json")), ids=lambda path: path.stem)
+def test_a_theme_file_draws_a_map(path: Path, tmp_path: Path) -> None:
+    theme = json.loads(path.read_text())
+    file = draw_map({**everything(), "theme": theme}, tmp_path)
+    assert file["appState"]["viewBackgroundColor"] == theme["background"]
+
+
 @pytest.mark.parametrize(
     ("spec", "says"),
     [

@@ -21,7 +21,7 @@ from plugins.diagram.skills.excalidraw.scripts.build_excalidraw import (
     split_graphemes,
     wrap,
 )
-from tests.plugins.diagram.maps import draw_map
+from tests.plugins.diagram.maps import draw_map, named
 
 NUNITO = FONTS["sans"]
 
@@ -125,18 +125,21 @@ def test_balanced_lines_are_of_nearly_one_length() -> None:
     )
 
 
-@pytest.mark.parametrize("label", LABELS)
 @pytest.mark.parametrize("shape", ["rectangle", "ellipse", "diamond"])
 @pytest.mark.parametrize("size", [None, [40, 30], [300, 40]])
-def test_a_label_is_inside_its_shape(tmp_path: Path, label: str, shape: str, size: list[int] | None) -> None:
-    node = {"id": "a", "label": label, "shape": shape, "size": size}
-    container, text = draw_map({"nodes": [node]}, tmp_path)["elements"]
-    if size and size[0] == 300:
-        assert container["width"] == 300
-    assert text["width"] <= excalidraw_room(shape, container["width"])
-    assert text["height"] <= room_height(container)
-    assert text["x"] + text["width"] / 2 == pytest.approx(container["x"] + container["width"] / 2, abs=0.5)
-    assert text["originalText"] == label
+def test_a_label_is_inside_its_shape(tmp_path: Path, shape: str, size: list[int] | None) -> None:
+    nodes = [{"id": label, "label": label, "shape": shape, "size": size} for label in LABELS]
+    file = draw_map({"nodes": nodes}, tmp_path)
+    for label in LABELS:
+        container, text = named(file, f"node {label}"), named(file, f"label of node {label}")
+        if size and size[0] == 300:
+            assert container["width"] == 300
+        assert text["width"] <= excalidraw_room(shape, container["width"])
+        assert text["height"] <= room_height(container)
+        assert text["x"] + text["width"] / 2 == pytest.approx(
+            container["x"] + container["width"] / 2, abs=0.5
+        )
+        assert text["originalText"] == label
 
 
 def room_height(shape: Element) -> float:
@@ -148,9 +151,8 @@ def room_height(shape: Element) -> float:
 
 @pytest.mark.parametrize("size", [None, [40, 30]])
 def test_text_alone_is_declared_as_large_as_it_is_drawn(tmp_path: Path, size: list[int] | None) -> None:
-    for label in LABELS:
-        node = {"id": "a", "label": label, "shape": "text", "size": size}
-        (text,) = draw_map({"nodes": [node]}, tmp_path)["elements"]
+    nodes = [{"id": label, "label": label, "shape": "text", "size": size} for label in LABELS]
+    for text in draw_map({"nodes": nodes}, tmp_path)["elements"]:
         drawn = Text(tuple(text["text"].split("\n")), text["fontSize"], text["fontFamily"])
         assert (text["width"], text["height"]) == (drawn.width, drawn.height)
 

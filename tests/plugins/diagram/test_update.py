@@ -22,6 +22,7 @@ from plugins.diagram.skills.excalidraw.scripts.build_excalidraw import (
     to_json,
 )
 from tests.plugins.diagram.maps import draw_map, everything, named
+from tests.plugins.diagram.random_specs import random_spec
 
 
 @pytest.fixture
@@ -43,6 +44,13 @@ def drawn_by_hand(type_: str, id_: str, index: str, **fields: Any) -> Element:
 
 def test_an_unchanged_file_is_written_again_to_the_byte(file: Document, tmp_path: Path) -> None:
     assert to_json(draw_map(everything(), tmp_path, file)) == to_json(file)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 11, 16])
+def test_an_unchanged_file_of_any_spec_is_written_again_to_the_byte(seed: int, tmp_path: Path) -> None:
+    spec = random_spec(seed)
+    file = draw_map(spec, tmp_path)
+    assert to_json(draw_map(spec, tmp_path, file)) == to_json(file)
 
 
 def test_numbers_as_javascript_writes_them_are_no_edits(file: Document, tmp_path: Path) -> None:
@@ -85,6 +93,36 @@ def test_a_node_that_was_made_larger_stays_large(tmp_path: Path) -> None:
     named(file, "node a").update(width=400, height=200)
     new = draw_map({"nodes": [{"id": "a", "label": "more words"}]}, tmp_path, file)
     assert [named(new, "node a")[k] for k in ("width", "height")] == [400, 200]
+
+
+def test_a_node_is_as_large_as_the_spec_says_when_that_changes(tmp_path: Path) -> None:
+    file = draw_map({"nodes": [{"id": "a", "size": [300, 100]}]}, tmp_path)
+    new = draw_map({"nodes": [{"id": "a", "size": [200, 80]}]}, tmp_path, file)
+    assert [named(new, "node a")[k] for k in ("width", "height")] == [200, 80]
+    without = draw_map({"nodes": [{"id": "a"}]}, tmp_path, new)
+    assert (
+        named(without, "node a")["width"]
+        == named(draw_map({"nodes": [{"id": "a"}]}, tmp_path), "node a")["width"]
+    )
+
+
+def test_an_arrow_is_of_the_kind_that_the_spec_says_when_that_changes(tmp_path: Path) -> None:
+    spec = {"nodes": [{"id": "a"}, {"id": "b"}], "edges": [{"from": "a", "to": "b", "kind": "straight"}]}
+    file = draw_map(spec, tmp_path)
+    spec["edges"][0]["kind"] = "elbow"
+    assert named(draw_map(spec, tmp_path, file), "edge a -> b")["elbowed"]
+
+
+def test_a_larger_font_of_a_person_stays_and_its_text_is_measured_anew(
+    file: Document, tmp_path: Path
+) -> None:
+    for name in ("label of node api", "title", "note note 1", "label of edge api -> queue"):
+        named(file, name)["fontSize"] = 30
+    new = draw_map(everything(), tmp_path, file)
+    for name in ("label of node api", "title", "note note 1", "label of edge api -> queue"):
+        text = named(new, name)
+        assert text["fontSize"] == 30
+        assert text["height"] == 37.5 * len(text["text"].split("\n"))
 
 
 def test_colours_and_strokes_of_a_person_stay_when_the_theme_changes(file: Document, tmp_path: Path) -> None:

@@ -803,6 +803,11 @@ LABEL_GAP = 10
 LAYER_GAP = 64  # between two layers, where a label does not stand between them
 STUB = 22  # the last piece of an arrow, before a node: Excalidraw draws a small head on a shorter one
 LOOP_DEPTH = 28  # how far an arrow from a node to itself goes out
+LOOP_WIDTH = 44
+
+# What a layer more counts that a group spans, beside 4 for each arrow that becomes a layer longer: a group
+# stays together for one arrow, and not for two.
+SPAN_WEIGHT = 6
 
 # How often an order of the layers is improved: on the map of 60 nodes of benchmarks/diagram_layout.py, 48
 # attempts left 23 crossings after 0.9 s, and 5 attempts 36. Large maps get fewer, to take a few seconds.
@@ -946,7 +951,7 @@ def transposed(placed: Placed) -> Placed:
 
 
 def with_room_for_arrows(spec: Spec, sizes: Sizes) -> Sizes:
-    """The sizes, with nodes that many arrows meet made broad enough to keep those apart."""
+    """The sizes, with nodes that many arrows meet, or loops around labels, grown to keep those apart."""
     degree: Counter[tuple[str, str]] = Counter()
     for edge in spec.edges:
         if edge.source != edge.target:
@@ -958,6 +963,9 @@ def with_room_for_arrows(spec: Spec, sizes: Sizes) -> Sizes:
         if node.size is None and node.shape in ("rectangle", "ellipse") and most > 2:
             length, breadth = nodes[node.id]
             nodes[node.id] = length, max(breadth, min(most * 12 / PORT_SHARE[node.shape], 240))
+        loops = loops_of(spec, sizes, node.id)
+        if node.size is None and node.shape != "image" and len(loops) > 1:
+            nodes[node.id] = max(nodes[node.id][0], 2 * loops[-1].half + LINE_GAP), nodes[node.id][1]
     return dataclasses.replace(sizes, nodes=nodes)
 
 
@@ -1044,7 +1052,7 @@ def node_ranks(spec: Spec, turned: set[str]) -> dict[str, int]:
         arcs.append((*(reversed(ends) if edge.id in turned else ends), 1, 4))
     for group in spec.groups:
         start, end = index["start", group.id], index["end", group.id]
-        arcs.append((start, end, 0, 1))
+        arcs.append((start, end, 0, SPAN_WEIGHT))
         arcs.append((index["start", group.group], start, 0, 0))
         if group.group is not None:
             arcs.append((end, index["end", group.group], 0, 0))
@@ -1323,25 +1331,26 @@ def label_layers(edges: Sequence[Edge], spans: Mapping[str, Sequence[int]]) -> d
 
 @dataclass(frozen=True)
 class Loop:
-    """An arrow from a node to itself, beside it: how far out it goes, with its label, and how wide it is."""
+    """An arrow from a node to itself, below it: how far down it goes, alone and with its label."""
 
     edge: Edge
     depth: float
     room: float
-    width: float  # as a share of the node's length
+    half: float  # how far from the middle of the node its two ends are
     label: Size
 
 
 def loops_of(spec: Spec, sizes: Sizes, node: str) -> list[Loop]:
-    """The loops of a node, from the inmost out."""
-    edges = [edge for edge in spec.edges if edge.source == edge.target == node]
+    """The loops of a node, from the inmost out, each around the label of the one before."""
     loops: list[Loop] = []
-    room = 0.0
-    for i, edge in enumerate(edges):
-        label = sizes.edge_labels.get(edge.id, (0.0, 0.0))
-        depth = room + max(LOOP_DEPTH, label[1] / 2 + LABEL_GAP)
-        room = depth + label[1] / 2
-        loops.append(Loop(edge, depth, room, 0.4 + 0.4 * i / len(edges), label))
+    room, half = 0.0, LOOP_WIDTH / 2
+    for edge in spec.edges:
+        if edge.source == edge.target == node:
+            label = sizes.edge_labels.get(edge.id, (0.0, 0.0))
+            depth = room + max(LOOP_DEPTH, label[1] / 2 + LABEL_GAP)
+            room = depth + label[1] / 2
+            loops.append(Loop(edge, depth, room, half, label))
+            half = max(half, label[0] / 2) + LABEL_GAP
     return loops
 
 
@@ -1423,6 +1432,8 @@ def order_layers(layers: Sequence[list[Item]], nest: Nest, groups: Sequence[str]
                 cost = order_cost(layers)
                 if cost < least:
                     least, best, best_standing = cost, [list(items) for items in layers], standing
+        if least < 1:  # nothing crosses; what is left is how far lines lead up and down
+            break
     for items, kept in zip(layers, best, strict=True):
         items[:] = kept
         number(items)
@@ -2159,7 +2170,7 @@ def without_needless_points(points: Sequence[Point]) -> list[Point]:
 def loop_route(loop: Loop, box: Box, shape: str) -> Route:
     """An arrow that leaves a node below and comes back to it."""
     middle = box.center[0]
-    half = loop.width * box.width / 2 * (0.75 if shape == "diamond" else 1)
+    half = min(loop.half, box.width / 2)
     low = box.bottom + loop.depth
     turned = Box(box.y, box.x, box.height, box.width)
     ends = [outline_point(shape, turned, x, 1)[0] for x in (middle + half, middle - half)]
@@ -3313,8 +3324,9 @@ def draw(spec: Spec, theme: Theme, placed: Placed, folder: Path) -> Document:
     elements: list[Element] = []
     shapes: dict[str, Element] = {}
     insides = Insides({group.id: group for group in spec.groups})
+    occupied = {group for node in spec.nodes for group in insides.around(node.group)}
     for group in spec.groups:
-        if group.id in placed.groups:  # one without nodes has no place
+        if group.id in occupied:
             elements += draw_group(group, placed.groups[group.id], theme, insides)
     for node in spec.nodes:
         drawn = draw_node(node, placed.nodes[node.id], theme, insides, folder)
@@ -3696,7 +3708,7 @@ def draw_edge(
         startArrowhead="arrow" if edge.both else None,
         endArrowhead="arrow",
         elbowed=elbowed,
-        **({"fixedSegments": None, "startIsSpecial": None, "endIsSpecial": None} if elbowed else {}),
+        **(dict.fromkeys(ELBOW_FIELDS) if elbowed else {}),
         **fields,
     )
     if not edge.label:
@@ -3865,10 +3877,11 @@ ASPECTS: Mapping[str, Sequence[str]] = {
     "size": ("width", "height"),
     "words": ("originalText", "name"),
 }
+ELBOW_FIELDS = ("fixedSegments", "startIsSpecial", "endIsSpecial")
 ARROW_PLACE = (
-    "roundness x y width height points startBinding endBinding elbowed fixedSegments startIsSpecial "
-    "endIsSpecial"
-).split()
+    *("x", "y", "width", "height", "roundness", "points", "startBinding", "endBinding", "elbowed"),
+    *ELBOW_FIELDS,
+)
 
 
 def fingerprint(element: Element) -> dict[str, str]:
@@ -3884,6 +3897,22 @@ def aspect_hash(element: Element, aspect: str) -> str:
 
 def is_edited(element: Element, aspect: str) -> bool:
     return bool(element["customData"].get(aspect) != aspect_hash(element, aspect))
+
+
+def given(thing: Node | Edge) -> str:
+    """A hash of what the spec alone decides: when that changes, it goes before what is in the file."""
+    values = [thing.shape, thing.at, thing.size] if isinstance(thing, Node) else [thing.kind]
+    return f"{hash_of(json.dumps(plain_numbers(values))) & 0xFFFFFF:06x}"
+
+
+def note_given(drawing: Document, spec: Spec) -> None:
+    """Writes down in each node and arrow what the spec, without a person's edits, gives for it."""
+    hashes = {f"node {node.id}": given(node) for node in spec.nodes}
+    hashes |= {f"edge {edge.id}": given(edge) for edge in spec.edges}
+    for element in drawing["elements"]:
+        name = element["customData"]["name"]
+        if name in hashes:
+            element["customData"]["given"] = hashes[name]
 
 
 def drawn_elements(document: Document) -> dict[str, Element]:
@@ -3933,15 +3962,17 @@ def label_name(kind: str, thing: Group | Edge) -> str:
 def node_with_edits(node: Node, drawn: Mapping[str, Element]) -> Node:
     shape = drawn.get(f"node {node.id}")
     words = shape if node.shape == "text" else drawn.get(f"label of node {node.id}")
-    node = dataclasses.replace(node, label=edited_words(words, node.label))
+    label = node.label
     if shape is None or shape["type"] != node.shape:
-        return node
-    size = (shape["width"], shape["height"]) if is_edited(shape, "size") else node.size
+        return dataclasses.replace(node, label=edited_words(words, label))
+    has_same_words = words is None or not has_new_words(words, label)
+    is_as_before = has_same_words and shape["customData"].get("given") == given(node)
+    size = (shape["width"], shape["height"]) if is_edited(shape, "size") or is_as_before else node.size
     at = edited_place(shape, node.at)
     if at is not None and node.shape == "image" and words is not None:
         # The node's box is that of image and label together, the wider of the two over its whole width.
         at = min(at[0], shape["x"] + shape["width"] / 2 - words["width"] / 2), at[1]
-    return dataclasses.replace(node, at=at, size=size)
+    return dataclasses.replace(node, at=at, size=size, label=edited_words(words, label))
 
 
 def edited_place(element: Element | None, given: Point | None) -> Point | None:
@@ -4059,14 +4090,22 @@ def keep_ways(pairs: Pairs, elements: Sequence[Element]) -> None:
             continue
         ends = bound_ids(old)
         way = [(old["x"] + x, old["y"] + y) for x, y, *_ in old["points"]]
-        if any(old_boxes.get(id_) != new_boxes[id_] for id_ in ends) or not (
-            is_near(way[0], new_boxes[ends[0]]) and is_near(way[-1], new_boxes[ends[-1]])
-        ):
+        is_there = all(id_ in old_boxes and is_alike(old_boxes[id_], new_boxes[id_]) for id_ in ends)
+        if not (is_there and is_near(way[0], new_boxes[ends[0]]) and is_near(way[-1], new_boxes[ends[-1]])):
             continue
         is_clear = not any(crosses(way, box) for id_, box in nodes.items() if id_ not in ends)
-        is_alike = (element["elbowed"], element["roundness"]) == (old["elbowed"], old["roundness"])
-        if is_edited(old, "place") or (is_clear and is_alike):
+        is_same_kind = element["customData"]["given"] == old["customData"].get("given")
+        if is_edited(old, "place") or (is_clear and is_same_kind):
+            for key in ELBOW_FIELDS:
+                element.pop(key, None)
             element.update({key: old[key] for key in ARROW_PLACE if key in old})
+
+
+def is_alike(one: Box, other: Box) -> bool:
+    """Whether two boxes are the same, but for the rounding of what a person dragged."""
+    return all(
+        abs(a - b) < 0.5 for a, b in zip(dataclasses.astuple(one), dataclasses.astuple(other), strict=True)
+    )
 
 
 def is_near(end: Point, box: Box) -> bool:
@@ -4972,10 +5011,12 @@ def build(spec: Spec, folder: Path, file: Document | None = None, engine: str = 
     Raises DiagramError where the result is not sound, so that nothing unsound is ever written.
     """
     theme = theme_of(spec.theme)
+    plain_spec = spec
     if file is not None:
         spec = with_edits(spec, file)
     placed = lay_out(spec, measure(spec, theme, folder), engine)
     drawing = draw(spec, theme, placed, folder)
+    note_given(drawing, plain_spec)
     if file is not None:
         drawing = keep_edits(drawing, file)
     found = faults(drawing)
