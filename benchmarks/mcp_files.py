@@ -86,6 +86,13 @@ class Connection:
         lines = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii").splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
 
+    def cpu_s(self) -> float:
+        """The time that processors have spent on it."""
+        fields = (
+            Path(f"/proc/{self._process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        )
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def close(self) -> None:
         """Ends the process."""
         self._process.kill()
@@ -197,10 +204,11 @@ def install() -> None:
 
 def costs(server: Server, ground: Ground, n_calls: int) -> dict[str, str]:
     """What a session pays for the server, and waits for it."""
-    starts = []
+    starts, cpu_times = [], []
     for _ in range(5):
         connection = server.connect(ground)
         starts.append(connection.start_s)
+        cpu_times.append(connection.cpu_s())
         connection.close()
     connection = server.connect(ground)
     tools = connection.request("tools/list", {})["result"]["tools"]
@@ -217,6 +225,7 @@ def costs(server: Server, ground: Ground, n_calls: int) -> dict[str, str]:
         "tools": str(len(tools)),
         "tokens of their schemas (bytes / 3.5)": f"{size / 3.5:,.0f}",
         "start-up, best of 5 (s)": f"{min(starts):.2f}",
+        "start-up, processor time of it (s)": f"{min(cpu_times):.2f}",
         "memory after the calls (MiB)": f"{memory:.0f}",
         "read_file, median (ms)": f"{statistics.median(times) * 1_000:.2f}",
     }

@@ -11,7 +11,10 @@ from ralph_fs.settings import SettingsError, read_settings
 
 
 def main() -> int:
-    """Serves until standard input ends; 2 for a setting that is wrong."""
+    """Serves until standard input ends; 2 for a setting that is wrong, or on Windows itself."""
+    if os.open not in os.supports_dir_fd:
+        print("ralph-fs: this system opens no file from a folder's descriptor; use WSL", file=sys.stderr)
+        return 2
     try:
         settings = read_settings(os.environ, Path.cwd())
     except SettingsError as error:

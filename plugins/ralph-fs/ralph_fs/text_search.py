@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from ralph_fs.globs import Glob
@@ -48,32 +49,39 @@ def search_text(
     pattern = _compiled(query)
     end = clock() + max_time_s
     walk = Walk(place, lambda entry: glob.may_match_beneath(entry.names))
+    left_out: list[Place] = []
     lines: list[str] = []
     notes: list[str] = []
-    n_left_out = 0
     try:
-        for file in _files(place, walk, glob):
-            try:
-                text = _text(file)
-            except RefusedError:
-                if file is place:
-                    raise
-                text = None
-            if text is None:
-                n_left_out += 1
-                continue
-            for number, line in _matching_lines(pattern, text, end - clock()):
-                lines.append(f"{shown(file.shown)}:{number}: {line}")
-                if len(lines) > MAX_MATCHES:
-                    notes.append(f"[only the first {MAX_MATCHES}; narrow the query, the path or the glob]")
-                    return "\n".join(lines[:MAX_MATCHES] + notes)
+        for file, text in _texts(place, walk, glob, left_out):
+            path = shown(file.shown)
+            matching = _matching_lines(pattern, text, end - clock())
+            lines += (f"{path}:{number}: {line}" for number, line in islice(matching, MAX_MATCHES + 1))
+            if len(lines) > MAX_MATCHES:
+                notes.append(f"[only the first {MAX_MATCHES}; narrow the query, the path or the glob]")
+                break
     except TimeoutError:
         notes.append(f"[stopped after {max_time_s:g} s; name a smaller folder or a simpler query]")
-    if n_left_out:
-        notes.append(f"[{n_left_out:,} files are no text, too large, linked twice or not readable]")
+    if left_out:
+        notes.append(f"[{len(left_out):,} files are no text, too large, linked twice or not readable]")
     if note := walk.note():
         notes.append(f"[{note}]")
-    return "\n".join([*(lines or ["[no line fits]"]), *notes])
+    return "\n".join([*(lines[:MAX_MATCHES] or ["[no line fits]"]), *notes])
+
+
+def _texts(place: Place, walk: Walk, glob: Glob, left_out: list[Place]) -> Iterator[tuple[Place, str]]:
+    """The files to search and their texts; those that have none are added to `left_out`."""
+    for file in _files(place, walk, glob):
+        try:
+            text = _text(file)
+        except RefusedError:
+            if file is place:
+                raise
+            text = None
+        if text is None:
+            left_out.append(file)
+        else:
+            yield file, text
 
 
 def _files(place: Place, walk: Walk, glob: Glob) -> Iterator[Place]:
