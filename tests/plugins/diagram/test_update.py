@@ -267,6 +267,27 @@ def test_the_way_of_an_arrow_that_a_person_bent_stays_while_its_ends_do(
     assert named(draw_map(everything(), tmp_path, file), "edge queue -> ready")["points"] != bent
 
 
+@pytest.mark.parametrize("build", ["release", "master"])
+def test_what_somebody_drew_and_wrote_in_excalidraw_stays(build: str, tmp_path: Path) -> None:
+    edited = Path(__file__).parents[2] / "data" / "diagram" / f"edited-in-{build}.excalidraw"
+    file = json.loads(edited.read_text("utf-8"))
+    spec = {
+        "nodes": [{"id": "a", "label": "Alpha"}, {"id": "b"}, {"id": "c"}],
+        "edges": [{"from": "a", "to": "b"}, {"from": "b", "to": "c"}],
+    }
+    new = draw_map(spec, tmp_path, file)
+    assert named(new, "label of node a")["originalText"] == "Alpha and a good many more words by hand"
+    kept = {e["id"]: e for e in new["elements"]}
+    by_hand = [e for e in file["elements"] if not e.get("customData")]
+    assert len(by_hand) == 7
+    for element in by_hand:
+        same = kept[element["id"]]
+        assert {k: same[k] for k in same if k != "boundElements"} == {
+            k: element[k] for k in element if k != "boundElements"
+        }
+    assert named(new, "node c")["type"] == "rectangle"
+
+
 def test_the_command_updates_the_file_in_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = draw_map(everything(), tmp_path)
     named(file, "node api")["strokeColor"] = "#ff0000"

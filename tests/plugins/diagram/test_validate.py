@@ -11,6 +11,9 @@ import pytest
 from plugins.diagram.skills.excalidraw.scripts.build_excalidraw import Document, Element, faults, main
 from tests.plugins.diagram.maps import draw_map, everything, named
 
+# A map of two nodes on which somebody drew with every tool, in Excalidraw 0.18.1 and in its master.
+EDITED = Path(__file__).parents[2] / "data" / "diagram"
+
 
 def sets(name: str, key: str, value: object) -> Callable[[Document], str]:
     """Breaks one field of the element of that name; the fault is expected under its id."""
@@ -272,6 +275,11 @@ def test_no_value_of_any_field_makes_the_validator_fail(sound: str, value: objec
         file["elements"][i] = element
     for key in file:
         faults({**file, key: value})
+
+
+@pytest.mark.parametrize("build", ["release", "master"])
+def test_a_file_that_excalidraw_itself_saved_is_sound(build: str) -> None:
+    assert faults(json.loads((EDITED / f"edited-in-{build}.excalidraw").read_text("utf-8"))) == []
 
 
 def test_arrows_of_older_files_have_no_fixed_point_and_are_sound(sound: str) -> None:
