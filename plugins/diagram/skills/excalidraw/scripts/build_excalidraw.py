@@ -1666,6 +1666,8 @@ def place_across(
         arcs.append((tops[group.id], bottoms[group.id], max(pads[group.id].across_least, 2 * GROUP_PAD), 1))
     for items in layers:
         arcs += separations(items, nest, pads, index, tops, bottoms)
+    if spec.direction == "down":
+        arcs += clear_of_titles(spec, nest, pads, layers, index, tops)
     for chain in chains:
         for k, (first, second) in enumerate(pairwise(chain.items)):
             ends = {first.kind, second.kind}
@@ -1683,6 +1685,29 @@ def place_across(
             item.across = y[index[id(item)]]
     straighten_jogs(spec, chains, ports, index, y, arcs)
     return {group.id: (y[tops[group.id]], y[bottoms[group.id]]) for group in spec.groups}
+
+
+def clear_of_titles(
+    spec: Spec,
+    nest: Nest,
+    pads: Mapping[str, Pads],
+    layers: Sequence[Sequence[Item]],
+    index: Mapping[int, int],
+    tops: Mapping[str, int],
+) -> list[Arc]:
+    """What keeps nodes that arrows enter from above beside the label of their group, in its corner there."""
+    shapes = {node.id: node.shape for node in spec.nodes}
+    arcs: list[Arc] = []
+    begun: set[str] = set()
+    for items in layers:
+        present = {around for item in items for around in nest.around(item.group) if around is not None}
+        for item in items:
+            for group in nest.around(item.group):
+                if group is not None and group not in begun and item.kind == "node" and item.before:
+                    reach = int(item.breadth * PORT_SHARE[shapes[item.key]] / 2)
+                    arcs.append((tops[group], index[id(item)], pads[group].across_least + reach, 0))
+        begun |= present
+    return arcs
 
 
 def straighten_jogs(
@@ -1815,6 +1840,9 @@ class Columns:
     def center(self, layer: int) -> float:
         return self.starts[layer] + self.lengths[layer] / 2
 
+    def ends(self, layer: int) -> float:
+        return self.starts[layer] + self.lengths[layer]
+
 
 @dataclass(frozen=True)
 class Reach:
@@ -1838,7 +1866,7 @@ def place_along(
     """Everything in its place: layers beside each other with room for the arrows between them."""
     pads = group_pads(spec, sizes)
     reaches = group_reaches(spec, nest, layers, pads)
-    columns = place_columns(layers, chains, ports, pads, reaches)
+    columns = place_columns(layers, chains, ports, pads, reaches, borders)
     nodes: dict[str, Box] = {}
     labels: dict[str, Box] = {}
     for items in layers:
@@ -1906,9 +1934,11 @@ def place_columns(
     ports: Mapping[tuple[str, int], int],
     pads: Mapping[str, Pads],
     reaches: Mapping[str, Reach],
+    borders: Mapping[str, tuple[int, int]],
 ) -> Columns:
     """Each layer as near to the one before as the borders of groups and the arrows between them allow."""
-    channels = [channel_tracks(steps) for steps in steps_between(layers, chains, ports)]
+    steps = steps_between(layers, chains, ports)
+    channels = [channel_tracks(found) for found in steps]
     has_nodes = [any(item.kind == "node" for item in items) for items in layers]
     starts: list[float] = []
     lengths: list[float] = []
@@ -1937,6 +1967,14 @@ def place_columns(
             if reach.last == i:  # the label of a group may be longer than all that is in it
                 begin = starts[reach.first] - reach.before
                 length = max(length, begin + pads[group].along_least - reach.behind - x)
+            elif reach.first == i and pads[group].along_least:
+                # An arrow that leaves the group upwards in the next channel must pass behind the label.
+                low = borders[group][0]
+                high = low + pads[group].across_start
+                if any(
+                    min(step.start, step.end) < high and max(step.start, step.end) > low for step in steps[i]
+                ):
+                    length = max(length, pads[group].along_least - reach.before)
         lengths.append(length)
         x += length
     return Columns(starts, lengths, turns)
@@ -1956,7 +1994,7 @@ def place_groups(
     for group in deepest_first(spec, nest):
         reach, pad = reaches[group.id], pads[group.id]
         left = columns.starts[reach.first] - reach.before
-        right = columns.starts[reach.last] + columns.lengths[reach.last] + reach.behind
+        right = columns.ends(reach.last) + reach.behind
         inside = [
             (columns.center(item.layer) - item.length / 2, columns.center(item.layer) + item.length / 2)
             for items in layers[reach.first : reach.last + 1]
@@ -1969,6 +2007,8 @@ def place_groups(
         if inside:
             tight_left = max(left, min(start for start, _ in inside) - pad.along_start)
             tight_right = min(right, max(end for _, end in inside) + pad.along_end)
+            if reach.first < reach.last and tight_left + pad.along_least > columns.ends(reach.first):
+                tight_left = left  # so that the label ends before the arrows after the first layer
             if tight_right - tight_left >= pad.along_least:
                 left, right = tight_left, tight_right
         low, high = borders[group.id]
