@@ -960,9 +960,10 @@ def with_room_for_arrows(spec: Spec, sizes: Sizes) -> Sizes:
     nodes = dict(sizes.nodes)
     for node in spec.nodes:
         most = max(degree[node.id, "out"], degree[node.id, "in"])
-        if node.size is None and node.shape in ("rectangle", "ellipse") and most > 2:
+        if node.size is None and node.shape not in ("text", "image") and most > 2:
             length, breadth = nodes[node.id]
-            nodes[node.id] = length, max(breadth, min(most * 12 / PORT_SHARE[node.shape], 240))
+            apart = 6 if node.shape == "diamond" else 12
+            nodes[node.id] = length, max(breadth, min(most * apart / PORT_SHARE[node.shape], 240))
         loops = loops_of(spec, sizes, node.id)
         if node.size is None and node.shape != "image" and len(loops) > 1:
             nodes[node.id] = max(nodes[node.id][0], 2 * loops[-1].half + LINE_GAP), nodes[node.id][1]
