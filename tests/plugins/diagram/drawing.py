@@ -28,9 +28,10 @@ def script() -> ModuleType:
     return module
 
 
-def drawing(spec: dict[str, Any], folder: Path = EXAMPLES) -> str:
-    """The .excalidraw file of a spec."""
-    built = script().build(script().read_spec(spec), folder)
+def drawing(spec: dict[str, Any], edited: str = "") -> str:
+    """The .excalidraw file of a spec, drawn onto the one that a person edited where there is one."""
+    file = json.loads(edited) if edited else None
+    built = script().build(script().read_spec(spec), EXAMPLES, file)
     return str(script().to_json(built))
 
 

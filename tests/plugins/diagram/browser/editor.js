@@ -4,7 +4,7 @@ import "excalidraw/index.css";
 import React from "react";
 import { createRoot } from "react-dom/client";
 
-const { Excalidraw, FONT_FAMILY, getCommonBounds, loadFromBlob, restoreElements } = excalidraw;
+const { Excalidraw, FONT_FAMILY, getCommonBounds, loadFromBlob, restoreElements, serializeAsJSON } = excalidraw;
 const MARGIN = 90;
 let api;
 
@@ -87,4 +87,8 @@ await new Promise((ready) => {
   );
 });
 await frames();
-window.editor = { changes, read, show, measured, center, scene: () => api.getSceneElements() };
+window.editor = {
+  changes, read, show, measured, center,
+  scene: () => api.getSceneElements(),
+  saved: () => serializeAsJSON(api.getSceneElements(), api.getAppState(), api.getFiles(), "local"),
+};

@@ -95,6 +95,10 @@ class Editor:
         found = json.loads(self.page.evaluate("JSON.stringify(editor.scene())"))
         return {element["id"]: element for element in found}
 
+    def saved(self) -> str:
+        """The file that a person would save."""
+        return str(self.page.evaluate("editor.saved()"))
+
     def measured(self) -> dict[str, Element]:
         """The texts that are open, by id, with the `text` and size that the editor would give them."""
         return {element["id"]: element for element in self.page.evaluate("editor.measured()")}

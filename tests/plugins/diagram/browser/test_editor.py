@@ -17,7 +17,7 @@ from tests.plugins.diagram.browser.editor import (
     clipped_texts,
     left_behind,
 )
-from tests.plugins.diagram.drawing import drawing, drawn_by_chance, drawn_example, svg_of
+from tests.plugins.diagram.drawing import drawing, drawn_by_chance, drawn_example, script, svg_of
 
 EXAMPLES = ["ralph-layout", "ralph-map", "request", "shapes"]
 
@@ -94,3 +94,24 @@ def test_a_frame_carries_what_is_in_it(editor: Editor) -> None:
     for id_, element in before.items():
         expected = shift if frame["id"] in (id_, element["frameId"]) else 0
         assert after[id_]["y"] - element["y"] == pytest.approx(expected, abs=0.01)
+
+
+def test_what_a_person_moved_and_saved_stays_when_the_spec_grows(editor: Editor) -> None:
+    editor.show(drawing(SPEC))
+    before = editor.scene()
+    assert left_behind(editor) == []
+    saved = editor.saved()
+    assert script().faults(json.loads(saved)) == []
+    spec = json.loads(json.dumps(SPEC))
+    spec["nodes"].append({"id": "new", "label": "new"})
+    spec["edges"].append({"from": "new", "to": "middle"})
+    text = drawing(spec, edited=saved)
+    after = {element["id"]: element for element in json.loads(text)["elements"]}
+    moved = {id_ for id_, old in before.items() if (old["x"], old["y"]) != (after[id_]["x"], after[id_]["y"])}
+    middle = next(e["containerId"] for e in before.values() if e.get("text") == "middle")
+    assert middle in moved
+    for element in json.loads(saved)["elements"]:
+        if element["id"] in (middle, *(before.keys() - moved)):
+            assert (element["x"], element["y"]) == (after[element["id"]]["x"], after[element["id"]]["y"])
+    assert len(after) == len(before) + 3
+    assert editor.changes(text) == []
