@@ -82,14 +82,14 @@ async def answer(api: RuntimeApi, app: ASGIApp, invocation: Invocation) -> None:
     failure: Exception | None = None
     try:
         request = HTTPGateway(invocation.event, _Context(invocation.id), _CONFIG)  # type: ignore[arg-type]
-        scope = {**request.scope}
-    except (KeyError, TypeError, AttributeError) as error:
+        scope, body = {**request.scope}, _Body(request.body)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         _log.error("the event is none of a Function URL", extra={"reason": repr(error)})
         await api.fail(f"/invocation/{invocation.id}", error)
         return
     try:
         async with asyncio.timeout(invocation.deadline_s - time.time() - LAST_WORDS_S):
-            await app(scope, _Body(request.body).receive, response.send)
+            await app(scope, body.receive, response.send)
     except Exception as error:
         _log.exception("the app failed")
         failure = error

@@ -36,16 +36,19 @@ class BundleDiff:
     changed: tuple[PageChange, ...]
     n_chunks_added: int
     n_chunks_removed: int
-
-    @property
-    def worse(self) -> tuple[str, ...]:
-        """What the new bundle does worse on its questions, one sentence each; empty is good."""
-        return worse(self.old, self.new)
+    worse: tuple[str, ...]
 
 
 def worse(old: Manifest, new: Manifest) -> tuple[str, ...]:
-    """What the second bundle does worse on its questions, by the manifests; one sentence each."""
+    """What the second bundle does worse on its questions, by the manifests; one sentence each, empty is good.
+
+    Raises BundleError when a figure is no number.
+    """
     before, after = old.evaluation, new.evaluation
+    for evaluation in (before, after):
+        typed(dict[str, dict[str, float]], evaluation.get("modes", {}), "evaluation.modes")
+        for key in ("kept", "refused"):
+            typed(float | None, evaluation.get(key), f"evaluation.{key}")
     pairs = [
         ("hybrid hit@1", _hybrid(before, "hit_at_1"), _hybrid(after, "hit_at_1")),
         ("hybrid hit@6", _hybrid(before, "hit_at_6"), _hybrid(after, "hit_at_6")),
@@ -62,10 +65,7 @@ def worse(old: Manifest, new: Manifest) -> tuple[str, ...]:
 def diff(old: Path, new: Path) -> BundleDiff:
     """The difference of two bundles' folders. Raises BundleError when one of them cannot be read."""
     old_manifest, new_manifest = read_manifest(old), read_manifest(new)
-    for evaluation in (old_manifest.evaluation, new_manifest.evaluation):
-        typed(dict[str, dict[str, float]], evaluation.get("modes", {}), "evaluation.modes")
-        for key in ("kept", "refused"):
-            typed(float | None, evaluation.get(key), f"evaluation.{key}")
+    got_worse = worse(old_manifest, new_manifest)
     before, after = _chunks_by_url(old / DATABASE), _chunks_by_url(new / DATABASE)
     changed = []
     for url in sorted(before.keys() & after.keys()):
@@ -82,6 +82,7 @@ def diff(old: Path, new: Path) -> BundleDiff:
         n_chunks_added=sum(after[url].total() for url in added) + sum(page.n_added for page in changed),
         n_chunks_removed=sum(before[url].total() for url in removed)
         + sum(page.n_removed for page in changed),
+        worse=got_worse,
     )
 
 

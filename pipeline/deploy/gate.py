@@ -23,25 +23,26 @@ def check_bundle(bundle: Path) -> Iterator[str]:
 
 
 def check_not_worse(deployed: str, bundle: Path, accepted: str | None) -> None:
-    """Compares the figures of a bundle with those in the text of the deployed one's manifest, if any.
+    """Compares the figures of a bundle with those in the deployed one's manifest, a text that may be empty.
 
     `accepted` is the version of the bundle that may be worse. Raises DeployError, naming each figure that
-    fell. A deployed manifest that cannot be read has no figures to fall behind.
+    fell, or why they cannot be compared.
     """
     new = read_manifest(bundle)
-    old = _manifest(deployed)
-    fell = worse(old, new) if old else ()
-    if fell and accepted != new.version:
-        raise DeployError(
-            f"bundle {new.version} answers worse than the deployed one: {'; '.join(fell)}. "
-            f"Say RALPH_ACCEPT_WORSE={new.version} to deploy it all the same"
-        )
+    if not deployed or accepted == new.version:
+        return
+    try:
+        fell = worse(_manifest(deployed), new)
+    except BundleError as error:
+        found = f"bundle {new.version} cannot be compared with the deployed one: {error}"
+    else:
+        if not fell:
+            return
+        found = f"bundle {new.version} answers worse than the deployed one: {'; '.join(fell)}"
+    raise DeployError(f"{found}. Say RALPH_ACCEPT_WORSE={new.version} to deploy it all the same")
 
 
-def _manifest(text: str) -> Manifest | None:
-    with tempfile.TemporaryDirectory() as folder:
+def _manifest(text: str) -> Manifest:
+    with tempfile.TemporaryDirectory(prefix="deployed-") as folder:
         Path(folder, MANIFEST).write_text(text, encoding="utf-8")
-        try:
-            return read_manifest(Path(folder))
-        except BundleError:
-            return None
+        return read_manifest(Path(folder))

@@ -251,8 +251,23 @@ def test_an_error_after_a_whole_answer_does_not_spoil_it(api: RuntimeApi) -> Non
 
 
 def test_an_event_of_another_kind_is_refused(api: RuntimeApi) -> None:
-    posts = answers(api, whole, {"Records": []}, [], "text", HEALTH)
-    assert [post.kind for post in posts] == ["error", "error", "error", "response"]
+    posts = answers(api, whole, {"Records": []}, [], "text", {**HEALTH, "version": "1.0"}, HEALTH)
+    assert [post.kind for post in posts] == [*["error"] * 4, "response"]
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"headers": None},
+        {"headers": {"host": "abc", "x-forwarded-port": "none"}},
+        {"rawQueryString": "\ud800"},
+        {"body": "abc", "isBase64Encoded": True},
+        {"body": 3, "isBase64Encoded": True},
+    ],
+)
+def test_an_event_that_makes_no_request_ends_nothing(api: RuntimeApi, part: dict[str, Any]) -> None:
+    wrong, right = answers(api, whole, {**HEALTH, **part}, HEALTH)
+    assert (wrong.kind, right.kind) == ("error", "response")
 
 
 def test_a_body_comes_as_it_was_sent_and_then_nothing_more(api: RuntimeApi) -> None:
