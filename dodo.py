@@ -186,6 +186,15 @@ def task_export() -> Iterator[dict[str, Any]]:
             ],
             "clean": [stage("remove_pages", site.name)],
         }
+    # Made when they are asked for by name: the one asks a network, the other an application.
+    for site in GRAPH.snapshots.values():
+        yield {
+            "basename": f"export:{site.name}",
+            "doc": f"write {site.name} as markdown into {BUILD.snapshots / site.name}, for no bundle",
+            "actions": [stage("export_snapshot", site)],
+            "uptodate": [False],
+            "clean": [stage("remove_snapshot", site.name)],
+        }
     yield {
         "name": "report",
         "doc": "list pages in and out, each exclusion with its reason, each warning",

@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 
 from pipeline import urls
 from pipeline.detect import Detection, detect
-from pipeline.export.exporters import export
+from pipeline.export.exporters import EXPORTERS, export
 from pipeline.export.pages import format_report, make_report
 from pipeline.settings import read_settings
-from pipeline.site import KINDS, Collection, Instance, Site, SiteError, check_base_url, load_collections
+from pipeline.site import Collection, Instance, Site, SiteError, check_base_url, load_collections
 
 _SHOWN_PAGES = 10
 
@@ -151,7 +151,7 @@ def _parser() -> argparse.ArgumentParser:
         "--base-url", help="where the site is published (default: what its configuration says)"
     )
     parser.add_argument(
-        "--kind", choices=KINDS, help="the kind of site (default: what the source looks like)"
+        "--kind", choices=list(EXPORTERS), help="the kind of site (default: what the source looks like)"
     )
     parser.add_argument(
         "--sites", type=Path, default=read_settings(os.environ).sites, help="the sites folder"

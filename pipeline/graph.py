@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
 from pipeline.settings import ROOT, BuildSettings
-from pipeline.site import Collection, MissingSite, Site, load_collections, load_sites
+from pipeline.site import SNAPSHOTS, Collection, MissingSite, Site, load_collections, load_sites
 
 # Folders below a source that no exporter reads, and that may hold more files than the site itself.
 _PRUNED = frozenset({"node_modules", "__pycache__", "_site", ".git"})
@@ -21,18 +21,24 @@ _PRUNED = frozenset({"node_modules", "__pycache__", "_site", ".git"})
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """The sites and collections of one build, and the sites that are skipped because they are elsewhere."""
+    """The sites and collections of one build, and the sites that are skipped because they are elsewhere.
+
+    `snapshots` are made when they are asked for by name, and nothing of the build depends on them.
+    """
 
     collections: Mapping[str, Collection]
     sites: Mapping[str, Site]
     missing: tuple[MissingSite, ...]
+    snapshots: Mapping[str, Site] = field(default_factory=dict)
 
 
 def load_graph(settings: BuildSettings) -> Graph:
     """The sites that this machine can build. Raises SiteError for whatever is written down wrong."""
     collections = load_collections(settings.sites)
-    sites, missing = load_sites(settings.sites, collections, settings.environ)
-    return Graph(collections, {site.name: site for site in sites}, tuple(missing))
+    found, missing = load_sites(settings.sites, collections, settings.environ)
+    sites = {site.name: site for site in found if site.kind not in SNAPSHOTS}
+    snapshots = {site.name: site for site in found if site.kind in SNAPSHOTS}
+    return Graph(collections, sites, tuple(missing), snapshots)
 
 
 def source_files(site: Site) -> list[str]:

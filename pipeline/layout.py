@@ -26,6 +26,16 @@ class Layout:
         """The list of a site's exported pages; the pages themselves stand in the folder beside it."""
         return self.pages_folder / f"{site}.json"
 
+    @property
+    def snapshots(self) -> Path:
+        """Markdown that is in no bundle: a folder for each snapshot."""
+        return self.root / "snapshots"
+
+    @property
+    def local_index(self) -> Path:
+        """An index for the local chat alone, which the person fills."""
+        return self.root / "local.db"
+
     def chunks(self, site: str) -> Path:
         """A site's chunks, one JSON object a line."""
         return self.root / "chunks" / f"{site}.jsonl"

@@ -3,26 +3,42 @@
 from __future__ import annotations
 
 import re
+import shutil
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 from urllib.parse import urlsplit
 
-SiteKind = Literal["markdown", "docusaurus", "wordpress", "hugo", "jekyll", "zola", "html", "url"]
-KINDS: tuple[SiteKind, ...] = ("markdown", "docusaurus", "wordpress", "hugo", "jekyll", "zola", "html", "url")
+SiteKind = Literal[
+    "markdown", "docusaurus", "wordpress", "hugo", "jekyll", "zola", "html", "url", "last-fm", "reminders"
+]  # fmt: skip
+KINDS: tuple[SiteKind, ...] = get_args(SiteKind)
+# What these are made of is no website, and what they make goes into no bundle.
+SNAPSHOTS: tuple[SiteKind, ...] = ("last-fm", "reminders")
+# The source of kind "reminders" that is no file: the application itself, which only macOS has.
+REMINDERS_APP = "Reminders.app"
 
 _KEYS = {
     "kind", "source", "base_url", "collection", "include", "exclude",
     "trailing_slash", "keep_extension", "instances", "options",
 }  # fmt: skip
+_SNAPSHOT_KEYS: Mapping[object, set[str]] = {
+    "last-fm": {"kind", "source", "options"},
+    "reminders": {"kind", "source", "collection", "options"},
+}
+_REQUIRED = ("kind", "source", "base_url", "collection")
 # The keys of [options] that each kind understands; a misspelt one would change addresses without a word.
 _OPTIONS: Mapping[SiteKind, frozenset[str]] = {
     "hugo": frozenset({"content", "languages", "default_language", "permalinks", "future"}),
     "zola": frozenset({"content", "languages"}),
     "jekyll": frozenset({"permalink", "collections", "future"}),
+    "last-fm": frozenset({"period", "artists", "albums", "tracks"}),
+    "reminders": frozenset({"done"}),
 }
+# A name has 2 to 15 letters, digits, _ and -, and begins with a letter, as Last.fm says when one is chosen.
+_LAST_FM_USER = re.compile(r"https://www\.last\.fm/user/[A-Za-z][A-Za-z0-9_-]{1,14}/?")
 _TYPES = {str: "a text in quotes", bool: "true or false", list: "a list", dict: "a table"}
 
 
@@ -59,6 +75,8 @@ class Site:
     `source` is a folder, a file (a WXR export) or, for kind "url", an http(s) address. `base_url` ends
     in a slash. `include` and `exclude` are glob patterns over paths relative to the source; an empty
     `include` means everything. `trailing_slash` None means the kind's own habit.
+
+    Snapshots have no `base_url`, and kind "last-fm", which nobody asks, no `collection`: both are empty.
     """
 
     name: str
@@ -148,26 +166,34 @@ def load_site(
     """The site that one site.toml describes. Raises SiteError when a key is wrong."""
     table = _read_toml(path)
     name = path.parent.name
-    unknown = sorted(set(table) - _KEYS)
+    known = next((keys for kind, keys in _SNAPSHOT_KEYS.items() if table.get("kind") == kind), _KEYS)
+    unknown = sorted(set(table) - known)
     if unknown:
-        raise SiteError(f"{path}: {unknown[0]}: unknown key; known are {', '.join(sorted(_KEYS))}")
-    for key in ("kind", "source", "base_url", "collection"):
+        raise SiteError(f"{path}: {unknown[0]}: unknown key; known are {', '.join(sorted(known))}")
+    for key in _REQUIRED:
+        if key not in known:
+            continue
         if key not in table:
             raise SiteError(f'{path}: {key}: missing; write {key} = "…"')
         _typed(path, key, table[key], str)
     if table["kind"] not in KINDS:
         raise SiteError(f"{path}: kind: {table['kind']!r} is none of {', '.join(KINDS)}")
-    if table["collection"] not in collections:
-        raise SiteError(
-            f"{path}: collection: {table['collection']!r} is none of {', '.join(collections) or 'none'}; "
-            f"name it in {path.parent.parent / 'collections.toml'} to allow it"
-        )
+    if "collection" in known:
+        _check_collection(path, table["kind"], table["collection"], collections)
     source = _expand(table["source"], environ)
     if source is None:
         variable = re.findall(r"\$\{(\w+)\}", table["source"])[0]
         return MissingSite(name, f"{variable} is not set")
     if table["kind"] == "url":
-        _check_url(f"{path}: source", source)
+        check_url(f"{path}: source", source)
+    elif table["kind"] == "last-fm":
+        if not _LAST_FM_USER.fullmatch(source):
+            raise SiteError(f"{path}: source: {source!r} is no profile; write https://www.last.fm/user/NAME")
+    elif table["kind"] == "reminders" and source == REMINDERS_APP:
+        if shutil.which("osascript", path=environ.get("PATH")) is None:
+            return MissingSite(
+                name, f"{source} is on macOS only; elsewhere name what it exported, a .ics file"
+            )
     else:
         source = str((path.parent / Path(source).expanduser()).resolve())
         if not Path(source).exists():
@@ -176,8 +202,8 @@ def load_site(
         name=name,
         kind=table["kind"],
         source=source,
-        base_url=check_base_url(f"{path}: base_url", table["base_url"]),
-        collection=table["collection"],
+        base_url=check_base_url(f"{path}: base_url", table["base_url"]) if "base_url" in known else "",
+        collection=table.get("collection", ""),
         folder=path.parent,
         include=_strings(path, "include", table.get("include", [])),
         exclude=_strings(path, "exclude", table.get("exclude", [])),
@@ -195,10 +221,24 @@ def check_base_url(where: str, url: str) -> str:
 
     Pages are put behind it, so it has no query and no fragment; and it is published, so it names no user.
     """
-    parts = urlsplit(_check_url(where, url))
+    parts = urlsplit(check_url(where, url))
     if parts.query or parts.fragment or "@" in parts.netloc:
         raise SiteError(f"{where}: {url!r} has more than host and path; write https://example.org/")
     return url.rstrip("/?#") + "/"
+
+
+def _check_collection(path: Path, kind: str, name: str, collections: Mapping[str, Collection]) -> None:
+    toml = path.parent.parent / "collections.toml"
+    if name not in collections:
+        raise SiteError(
+            f"{path}: collection: {name!r} is none of {', '.join(collections) or 'none'}; "
+            f"name it in {toml} to allow it"
+        )
+    if kind == "reminders" and collections[name].public:
+        raise SiteError(
+            f"{path}: collection: {name!r} is public, and reminders are for the local chat alone; "
+            f"name one that says public = false in {toml}"
+        )
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -219,7 +259,8 @@ def _expand(text: str, environ: Mapping[str, str]) -> str | None:
     return re.sub(r"\$\{(\w+)\}", lambda match: environ[match[1]], text)
 
 
-def _check_url(where: str, url: str) -> str:
+def check_url(where: str, url: str) -> str:
+    """An http(s) address, as it is. Raises SiteError, which begins with `where`, when it is none."""
     try:
         parts = urlsplit(url)
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and not re.search(r"\s", url)

@@ -7,6 +7,7 @@ standard output, a line or two a stage.
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from collections import Counter
 from collections.abc import Iterable
@@ -28,7 +29,18 @@ from pipeline.curate import curate, format_curation
 from pipeline.embed import embed_chunks, write_vectors
 from pipeline.evaluate import evaluate, format_evaluation, misplaced, read_evaluation, write_evaluation
 from pipeline.export.exporters import export
-from pipeline.export.pages import exported_sites, format_report, read_pages, read_report, write_export
+from pipeline.export.lastfm import export_last_fm
+from pipeline.export.pages import (
+    exported_sites,
+    format_report,
+    format_warning,
+    read_pages,
+    read_report,
+    write_export,
+)
+from pipeline.export.reminders import export_reminders
+from pipeline.export.settings import read_last_fm_settings
+from pipeline.export.snapshot import write_snapshot
 from pipeline.gather import ExportedSite, gather, read_gathered, write_gathered
 from pipeline.graph import Graph
 from pipeline.index import write_index
@@ -61,11 +73,30 @@ def export_site(settings: BuildSettings, site: Site) -> None:
     print(f"  {site.name}: {len(exported.pages)} pages, {counts} (doit export lists them)")
 
 
+def export_snapshot(settings: BuildSettings, site: Site) -> None:
+    """Last.fm or Apple's Reminders -> build/snapshots/SITE/*.md, which no stage reads."""
+    if site.kind == "last-fm":
+        snapshot = export_last_fm(site, read_last_fm_settings(settings.environ), settings.today)
+    else:
+        snapshot = export_reminders(site)
+    folder = Layout(settings.build).snapshots / site.name
+    write_snapshot(snapshot, folder)
+    for warning in snapshot.warnings[:MAX_WARNINGS]:
+        print(f"  warning: {format_warning(warning)}")
+    if len(snapshot.warnings) > MAX_WARNINGS:
+        print(f"  warning: and {len(snapshot.warnings) - MAX_WARNINGS} more of them")
+    places = {"folder": folder, "index": Layout(settings.build).local_index}
+    next_step = snapshot.next_step.format_map({name: shlex.quote(str(path)) for name, path in places.items()})
+    print(f"  {folder}: {snapshot.counts}. {next_step}")
+
+
 def report_export(settings: BuildSettings, graph: Graph) -> None:
     """build/pages/*.json -> a listing for people."""
     layout = Layout(settings.build)
     for name in graph.sites:
         print(format_report(read_report(layout.pages(name))))
+    for name in graph.snapshots:
+        print(f"{name}: a snapshot, left out of the index; `doit export:{name}` makes it")
     for site in graph.missing:
         print(f"{site.name}: skipped, {site.reason}")
 
@@ -209,14 +240,23 @@ def remove_pages(settings: BuildSettings, name: str) -> None:
 
 
 def remove_forgotten(settings: BuildSettings, graph: Graph) -> None:
-    """Removes the pages and chunks of sites that sites/ no longer has; those of skipped sites stay."""
+    """Removes what was made of sites that sites/ no longer has; that of skipped sites stays."""
     layout = Layout(settings.build)
-    for name in exported_sites(layout.pages_folder, known={*graph.sites, *(s.name for s in graph.missing)}):
+    skipped = {site.name for site in graph.missing}
+    for name in sorted({path.name for path in layout.snapshots.glob("*")} - {*graph.snapshots, *skipped}):
+        print(f"  {name}: not in {settings.sites} any more; its snapshot is removed")
+        remove_snapshot(settings, name)
+    for name in exported_sites(layout.pages_folder, known={*graph.sites, *skipped}):
         print(f"  {name}: not in {settings.sites} any more; its pages and chunks are removed")
         chunks = layout.chunks(name)
         for path in (chunks, unfinished(chunks)):
             path.unlink(missing_ok=True)
         remove_pages(settings, name)  # and with them, last, what tells that they are the build's own
+
+
+def remove_snapshot(settings: BuildSettings, name: str) -> None:
+    """Removes what a snapshot is made of."""
+    shutil.rmtree(Layout(settings.build).snapshots / name, ignore_errors=True)
 
 
 def remove_vectors(settings: BuildSettings) -> None:

@@ -33,7 +33,8 @@ def read(name: str) -> str:
 def variables() -> set[str]:
     """The environment variables that the settings modules, and this repository's sites, read."""
     found: set[str] = set()
-    for folder in ("handler", "handler/local", "pipeline", "pipeline/deploy", "plugins/ralph-fs/ralph_fs"):
+    rooms = ("handler", "handler/local", "pipeline", "pipeline/deploy", "pipeline/export")
+    for folder in (*rooms, "plugins/ralph-fs/ralph_fs"):
         path = ROOT / folder / "settings.py"
         found |= set(re.findall(r'"([A-Z][A-Z_]{2,})"', path.read_text(encoding="utf-8")))
     for path in (ROOT / "sites").glob("*/site.toml"):

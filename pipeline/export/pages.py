@@ -63,10 +63,10 @@ def write_export(export: Export, pages_dir: Path) -> None:
     folder = pages_dir / export.site
     report = make_report(export)
     for page, entry in zip(export.pages, report.pages, strict=True):
-        _write_if_changed(folder / entry.file, page_text(page).encode("utf-8"))
-    _remove_others(folder, {folder / entry.file for entry in report.pages})
+        write_if_changed(folder / entry.file, page_text(page).encode("utf-8"))
+    remove_others(folder, {folder / entry.file for entry in report.pages})
     table = json.dumps(asdict(report), ensure_ascii=False, indent=1) + "\n"
-    _write_if_changed(pages_dir / f"{export.site}.json", table.encode("utf-8"))
+    write_if_changed(pages_dir / f"{export.site}.json", table.encode("utf-8"))
 
 
 def read_pages(pages_dir: Path, site_name: str) -> list[Page]:
@@ -142,10 +142,14 @@ def format_report(report: Report) -> str:
     for reason, paths in sorted(by_reason.items()):
         lines.append(f"  left out, {reason}: {len(paths)}")
         lines += [f"    {path}" for path in paths]
-    for warning in report.warnings:
-        line = f":{warning.line}" if warning.line else ""
-        lines.append(f"  warning: {warning.path}{line}: {warning.message}")
+    lines += [f"  warning: {format_warning(warning)}" for warning in report.warnings]
     return "\n".join(lines)
+
+
+def format_warning(warning: ExportWarning) -> str:
+    """A warning as a person reads it, with file and line."""
+    line = f":{warning.line}" if warning.line else ""
+    return f"{warning.path}{line}: {warning.message}"
 
 
 def page_files(paths: Iterable[str], name: Callable[[str], str] | None = None) -> dict[str, str]:
@@ -167,17 +171,18 @@ def page_files(paths: Iterable[str], name: Callable[[str], str] | None = None) -
 
 def page_text(page: Page) -> str:
     """A page as the text of a markdown file: front matter, and right below it the body as it is."""
-    lines = [f"{key}: {_yaml_string(getattr(page, key))}" for key in _KEYS]
+    lines = [f"{key}: {yaml_string(getattr(page, key))}" for key in _KEYS]
     return "\n".join(["---", *lines, "---", page.body])
 
 
-def _yaml_string(text: str) -> str:
+def yaml_string(text: str) -> str:
     """Text as a YAML double-quoted string: JSON's, with what YAML cannot hold as it is escaped too."""
     quoted = json.dumps(text, ensure_ascii=False)
     return _NOT_IN_YAML.sub(lambda match: f"\\u{ord(match[0]):04x}", quoted)
 
 
-def _write_if_changed(path: Path, data: bytes) -> None:
+def write_if_changed(path: Path, data: bytes) -> None:
+    """Writes a file, unless it holds these bytes already."""
     if path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -213,7 +218,8 @@ def _folded(file: str) -> str:
     return unicodedata.normalize("NFC", file).casefold()
 
 
-def _remove_others(folder: Path, kept: set[Path]) -> None:
+def remove_others(folder: Path, kept: set[Path]) -> None:
+    """Removes all files of a folder but those, and the folders in it that are left empty."""
     for path in sorted(folder.rglob("*"), reverse=True):
         if path.is_dir() and not path.is_symlink():
             if not any(path.iterdir()):

@@ -166,7 +166,7 @@ def decode(data: bytes, path: str) -> tuple[str, ExportWarning | None]:
 
 
 def _decode(data: bytes, path: str) -> tuple[str, ExportWarning | None]:
-    if (encoding := _wide_encoding(data)) is not None:
+    if (encoding := wide_encoding(data)) is not None:
         name = encoding.removesuffix("-le").removesuffix("-be").upper()
         text = data.decode(encoding, "replace")
         return text, ExportWarning(path, 0, f"read as {name}; save it as UTF-8")
@@ -180,7 +180,7 @@ def _decode(data: bytes, path: str) -> tuple[str, ExportWarning | None]:
         return data.decode("latin-1"), ExportWarning(path, line, "not UTF-8; read as Latin-1")
 
 
-def _wide_encoding(data: bytes) -> str | None:
+def wide_encoding(data: bytes) -> str | None:
     """UTF-16 or UTF-32, told by the byte-order mark or by every other byte being NUL; else None.
 
     Read as UTF-8 such a file would have no front matter, and be published whatever that says.
