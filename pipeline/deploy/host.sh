@@ -2,7 +2,7 @@
 # What a deployment does on the host: `ssh HOST sh -s -- FUNCTION ARGUMENT... < host.sh`. Only the last
 # line does anything, so a script that was cut off on its way does nothing.
 #
-#   current  -> releases/VERSION  what answers; its .venv -> ../../venvs/LOCK
+#   current  -> releases/VERSION  what answers; its .venv -> ../../venvs/LOCK-PYTHON
 #   previous -> releases/VERSION  what answered before it
 #   started  -> releases/VERSION  what the process was started from; since then only bundles were reloaded
 #
@@ -18,7 +18,7 @@ die() {
 }
 
 # Whether a deployment can come to a good end here. Writes nothing.
-preflight() { # APP PYTHON PACKAGE_KB VENV VENV_KB
+preflight() { # APP PYTHON PACKAGE_KB LOCK VENV_KB
     for tool in rsync sha256sum flock; do
         command -v "$tool" >/dev/null || die "the host has no $tool: install it"
     done
@@ -34,7 +34,7 @@ preflight() { # APP PYTHON PACKAGE_KB VENV VENV_KB
     while [ ! -d "$parent" ]; do parent=$(dirname "$parent"); done
     [ -w "$parent" ] || die "$parent: $(id -un) may not write there"
     needed=$3
-    [ -e "$1/venvs/$4/.complete" ] || needed=$((needed + $5))
+    [ -e "$1/venvs/$(venv "$4" "$2")/.complete" ] || needed=$((needed + $5))
     free=$(df -Pk "$parent" | awk 'NR == 2 { print $4 }')
     [ "$free" -ge "$needed" ] ||
         die "$parent has $((free / 1024)) MB free of the $((needed / 1024 + 1)) MB that are needed"
@@ -79,15 +79,18 @@ discard() { # APP VERSION
 }
 
 # Turns what arrived into a release that can be started: every byte checked, and its packages there.
-install() { # APP VERSION PYTHON VENV
+install() { # APP VERSION PYTHON LOCK
     work_in "$1"
     cd releases
     is_whole ".incoming-$2" "$2" || die "what arrived is not what was sent; deploy again"
-    make_venv "../venvs/$4" "$3" ".incoming-$2/requirements.txt"
-    ln -s "../../venvs/$4" ".incoming-$2/.venv"
-    # The server may not write there. All files have one time, so it cannot tell whether they changed.
-    "../venvs/$4/bin/python" -m compileall -q --invalidation-mode unchecked-hash ".incoming-$2/handler"
+    venv=$(venv "$4" "$3")
+    make_venv "../venvs/$venv" "$3" ".incoming-$2/requirements.txt"
+    equip ".incoming-$2" "$venv"
     if [ -d "$2" ] && [ ! -L "$2" ] && is_whole "$2" "$2"; then
+        if ! same_venv "$2" ".incoming-$2"; then
+            equip "$2" "$venv"
+            rm -f ../started # what runs has the packages of another Python
+        fi
         rm -rf ".incoming-$2"
     else
         if [ -e "$2" ] || [ -L "$2" ]; then mv -T "$2" ".incoming-damaged-$2"; fi
@@ -106,8 +109,26 @@ is_whole() { # FOLDER VERSION
     )
 }
 
+# Gives a release its packages, and compiles it for their Python.
+equip() { # RELEASE VENV
+    # The server may not write there. All files have one time, so it cannot tell whether they changed.
+    "../venvs/$2/bin/python" -m compileall -q --invalidation-mode unchecked-hash "$1/handler"
+    ln -sfn "../../venvs/$2" "$1/.venv-new"
+    mv -fT "$1/.venv-new" "$1/.venv"
+}
+
+same_venv() { # RELEASE RELEASE
+    [ "$(readlink "$1/.venv")" = "$(readlink "$2/.venv")" ]
+}
+
+# The name of the packages of a lock: they are those of one Python, whose next version does not find them.
+venv() { # LOCK PYTHON
+    "$2" -c 'import sys; print("{}-{}.{}".format(sys.argv[1], *sys.version_info))' "$1"
+}
+
 make_venv() { # FOLDER PYTHON REQUIREMENTS
-    [ ! -e "$1/.complete" ] || return 0
+    # Its interpreter may have been removed since, if it was another one of the same version.
+    if [ -e "$1/.complete" ] && "$1/bin/python" -c '' 2>/dev/null; then return; fi
     rm -rf "$1"
     if "$2" -m venv "$1" &&
         "$1/bin/python" -m pip install -q --disable-pip-version-check --no-input --no-cache-dir \
@@ -133,6 +154,8 @@ activate() { # APP VERSION RESTART RELOAD URL TIMEOUT_S
         say "$2 answers"
         return
     fi
+    # What was current already, and was perhaps never seen to answer, goes back to what was before it.
+    if [ "$old" = "$2" ]; then old=$older older=; fi
     if [ -z "$old" ] || [ "$old" = "$2" ]; then
         die "$2 is current and does not answer; there is no release to go back to"
     fi
@@ -177,7 +200,8 @@ point() { # LINK VERSION
 
 # A running server reads another bundle by itself; for another program, or other packages, it begins anew.
 start() { # VERSION
-    if [ -d started/ ] && [ "$(program started)" = "$(program "releases/$1")" ]; then
+    if [ -d started/ ] && same_venv started "releases/$1" &&
+        [ "$(program started)" = "$(program "releases/$1")" ]; then
         sh -c "$reload" 8>&-
     else
         rm -f started
@@ -192,19 +216,25 @@ program() { # FOLDER
 # Waits until the server says that it answers from this release's bundle.
 answers() { # VERSION
     "releases/$1/.venv/bin/python" -c '
-import json, sys, time, urllib.request
+import http.client, json, signal, sys, time, urllib.request
 url, manifest, timeout_s = sys.argv[1:]
 expected = json.load(open(manifest, encoding="utf-8"))["version"]
 end = time.monotonic() + float(timeout_s)
 opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+def late(*_):
+    raise TimeoutError("no end of its answer")
+signal.signal(signal.SIGALRM, late)
 while True:
     try:
-        with opener.open(url, timeout=max(1, end - time.monotonic())) as answer:
+        # The timeout of an opener begins again with every byte.
+        signal.setitimer(signal.ITIMER_REAL, max(1, end - time.monotonic()))
+        with opener.open(url) as answer:
             found = "it answers from bundle " + str(json.load(answer)["bundle"])
             if found.endswith(" " + expected):
                 sys.exit()
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        found = str(error)
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError) as error:
+        found = str(error) or repr(error)
+    signal.setitimer(signal.ITIMER_REAL, 0)
     if time.monotonic() > end:
         sys.exit(f"{url}: {found}; bundle {expected} was awaited for {timeout_s} s")
     time.sleep(0.2)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.deploy.gate import check_bundle, check_not_worse
-from pipeline.deploy.step import DeployError, Step, run
+from pipeline.deploy.step import DeployError, Step, cannot_run, run
 from pipeline.package import BUNDLE, package_version, requirements_version
 from pipeline.settings import DeploySettings
 
@@ -30,8 +30,8 @@ class RsyncSteps:
     """The steps of a deployment; `hold` lasts until the end, `discard` is for an upload that failed."""
 
     preflight: Step
-    manifest: Step
     hold: Step
+    manifest: Step
     upload: Step
     install: Step
     activate: Step
@@ -40,19 +40,19 @@ class RsyncSteps:
     @property
     def in_order(self) -> tuple[Step, ...]:
         """The steps of a deployment that goes well."""
-        return self.preflight, self.manifest, self.hold, self.upload, self.install, self.activate
+        return self.preflight, self.hold, self.manifest, self.upload, self.install, self.activate
 
 
 def rsync_steps(settings: DeploySettings, package: Path) -> RsyncSteps:
     """What deploying a package runs, to the argument."""
-    version, venv = package_version(package), requirements_version(package)
+    version, lock = package_version(package), requirements_version(package)
     n_kb = sum(path.stat().st_size // 1024 + 4 for path in package.rglob("*"))
     app = settings.path
     service = (settings.restart, settings.reload, settings.health_url, settings.health_timeout_s)
     return RsyncSteps(
-        preflight=_on_host(settings, "preflight", app, settings.python, n_kb, venv, VENV_KB),
-        manifest=_on_host(settings, "manifest", app),
+        preflight=_on_host(settings, "preflight", app, settings.python, n_kb, lock, VENV_KB),
         hold=_on_host(settings, "hold", app, version),
+        manifest=_on_host(settings, "manifest", app),
         upload=Step(
             "upload",
             (
@@ -66,7 +66,7 @@ def rsync_steps(settings: DeploySettings, package: Path) -> RsyncSteps:
                 f"{settings.host}:{app}/releases/.incoming-{version}/",
             ),
         ),
-        install=_on_host(settings, "install", app, version, settings.python, venv),
+        install=_on_host(settings, "install", app, version, settings.python, lock),
         activate=_on_host(settings, "activate", app, version, *service),
         discard=_on_host(settings, "discard", app, version),
     )
@@ -93,8 +93,8 @@ def deploy(
     for line in check_bundle(package / BUNDLE):
         say(line)
     say(f"{settings.host}: {run(steps.preflight).strip()}")
-    check_not_worse(run(steps.manifest), package / BUNDLE, settings.accept_worse)
     with held(steps.hold):
+        check_not_worse(run(steps.manifest), package / BUNDLE, settings.accept_worse)
         try:
             sent = run(steps.upload)
         except DeployError:
@@ -121,9 +121,14 @@ def rollback(settings: DeploySettings, say: Callable[[str], None], dry_run: bool
 def held(step: Step) -> Iterator[None]:
     """Keeps other deployments out for as long as a connection to the host is open."""
     assert step.stdin
-    with subprocess.Popen(
-        step.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    pipe = subprocess.PIPE
+    try:
+        opened = subprocess.Popen(
+            step.argv, stdin=pipe, stdout=pipe, stderr=pipe, encoding="utf-8", errors="replace"
+        )
+    except OSError as error:
+        raise cannot_run(step, error) from None
+    with opened as process:
         assert process.stdin and process.stdout and process.stderr
         with suppress(BrokenPipeError):  # what ended it, it says itself
             process.stdin.write(step.stdin.read_text(encoding="utf-8"))

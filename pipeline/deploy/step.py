@@ -29,9 +29,19 @@ def run(step: Step) -> str:
     """What a step prints, when it went well. Raises DeployError with what it complains of when not."""
     stdin = step.stdin.read_text(encoding="utf-8") if step.stdin else ""
     try:
-        done = subprocess.run(step.argv, input=stdin, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        raise DeployError(f"{step.doc}: there is no program {step.argv[0]}; install it") from None
+        # A host may speak another encoding than UTF-8 when it complains.
+        done = subprocess.run(
+            step.argv, input=stdin, capture_output=True, encoding="utf-8", errors="replace", check=False
+        )
+    except OSError as error:
+        raise cannot_run(step, error) from None
     if done.returncode:
         raise DeployError(f"{step.doc}: {done.stderr.strip() or f'exit code {done.returncode}'}")
     return done.stdout
+
+
+def cannot_run(step: Step, error: OSError) -> DeployError:
+    """What is told of a step whose program could not even be started."""
+    return DeployError(
+        f"{step.doc}: the program {step.argv[0]} cannot be run: {error.strerror}; install it, or name another"
+    )

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import socketserver
 import subprocess
+import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +17,7 @@ import pytest
 from pipeline.deploy.rsync import HOST
 
 VERSION = "0123456789ab"
+HEALTHY = b'HTTP/1.0 200 OK\r\n\r\n{"bundle": "the-bundle"}'
 ODD = ["it's", 'a "name"', "$(touch ran)", "`touch ran`", "two\nlines", "a;touch ran", "-rf", "*", "ä b"]
 
 
@@ -140,3 +144,71 @@ def test_a_rollback_without_a_current_release_leaves_no_link_to_nowhere(tmp_path
     run("rollback", tmp_path, "exit 1", "exit 1", "http://127.0.0.1:1/", 0)
     assert (tmp_path / "current").resolve() == previous
     assert (tmp_path / "previous").resolve() == previous
+
+
+@contextmanager
+def service(first: bytes, then: bytes = b"") -> Iterator[str]:
+    """The address of something that says one thing to everybody, and another on and on if there is one."""
+    ended = threading.Event()
+
+    class Service(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            path = self.request.recv(65_536).split()[1]
+            self.request.sendall(HEALTHY if path == b"/moved" else first)
+            try:
+                while then and not ended.wait(0.05):
+                    self.request.sendall(then)
+            except OSError:
+                pass
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Service) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/healthz"
+        finally:
+            ended.set()
+            server.shutdown()
+            thread.join()
+
+
+def activated(app: Path, url: str) -> subprocess.CompletedProcess[str]:
+    """What becomes of a first release whose service is at an address."""
+    release = app / "releases" / VERSION
+    (release / "bundle").mkdir(parents=True)
+    (release / "bundle" / "manifest.json").write_text('{"version": "the-bundle"}')
+    (release / ".venv" / "bin").mkdir(parents=True)
+    (release / ".venv" / "bin" / "python").symlink_to(sys.executable)
+    return run("activate", app, VERSION, "exit 0", "exit 0", url, 0)
+
+
+@pytest.mark.parametrize("answer", [HEALTHY, b"HTTP/1.0 302 Found\r\nLocation: /moved\r\n\r\n"])
+def test_a_service_that_answers_from_the_bundle_is_healthy(answer: bytes, tmp_path: Path) -> None:
+    with service(answer) as url:
+        done = activated(tmp_path, url)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{VERSION} answers\n", "")
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "found"),
+    [
+        (b"HTTP/1.0 500 Broken\r\n\r\n", b"", "HTTP Error 500"),
+        (b"HTTP/1.0 302 Found\r\nLocation: /healthz\r\n\r\n", b"", "infinite loop"),
+        (b'HTTP/1.0 200 OK\r\n\r\n{"bundle": "another"}', b"", "it answers from bundle another"),
+        (b"HTTP/1.0 200 OK\r\n\r\n[]", b"", "indices"),
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 99\r\n\r\n{", b"", "IncompleteRead"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", b"", "SSH-2.0"),
+        (b"", b"", "without response"),
+        (b"HTTP/1.0 200 OK\r\n\r\n", b": ping\n\n", "no end of its answer"),
+    ],
+)
+def test_a_service_that_answers_otherwise_is_not(
+    first: bytes, then: bytes, found: str, tmp_path: Path
+) -> None:
+    with service(first, then) as url:
+        done = activated(tmp_path, url)
+    assert done.returncode == 1
+    assert f"{url}: " in done.stderr
+    assert found in done.stderr
+    assert "bundle the-bundle was awaited for 0 s\n" in done.stderr
+    assert "Traceback" not in done.stderr

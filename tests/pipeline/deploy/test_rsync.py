@@ -28,6 +28,10 @@ def n_sent(host: Host) -> int:
     return int(re.sub(r"\D", "", line.split(":")[1]))
 
 
+def venv_of(package: Path) -> str:
+    return f"{requirements_version(package)}-{sys.version_info.major}.{sys.version_info.minor}"
+
+
 def test_a_first_deployment_makes_a_release_that_answers(host: Host, make_package: MakePackage) -> None:
     package = make_package()
     host.deploy(package)
@@ -65,8 +69,35 @@ def test_packages_are_installed_only_when_the_lock_changed(host: Host, make_pack
     for package in (first, second, third):
         host.deploy(package)
     made = (host.sshd / "venvs.log").read_text().split()[1::2]
-    assert made == [f"../venvs/{requirements_version(package)}" for package in (first, third)]
+    assert made == [f"../venvs/{venv_of(package)}" for package in (first, third)]
     assert host.service_calls == ["restart", "reload", "restart"]
+
+
+def test_packages_are_installed_again_for_another_python(host: Host, make_package: MakePackage) -> None:
+    """A new version looks for them in another folder, whatever has become of the one before."""
+    package = make_package()
+    host.deploy(package)
+    host.deploy(make_package("B."))
+    rollback(host.settings, host.said.append)
+    later = host.sshd / "bin" / "python-later"
+    later.write_text(f'#!/bin/sh\n[ "$1" = -m ] || exec echo "$3-9.9"\nexec {host.sshd}/bin/python3 "$@"\n')
+    later.chmod(0o755)
+    n_calls = len(host.service_calls)
+    host.deploy(package, python=str(later))
+    assert host.current == package_version(package)
+    assert (host.app / "current" / ".venv").resolve().name == f"{requirements_version(package)}-9.9"
+    assert (host.app / "previous" / ".venv").resolve().name == venv_of(package)
+    assert host.service_calls[n_calls:] == ["restart"]
+
+
+def test_packages_whose_python_is_gone_are_installed_again(host: Host, make_package: MakePackage) -> None:
+    package = make_package()
+    host.deploy(package)
+    python = host.app / "current" / ".venv" / "bin" / "python"
+    python.unlink()
+    python.symlink_to(host.app / "nowhere")
+    host.deploy(make_package("B."))
+    assert python.resolve().exists()
 
 
 def test_what_the_owner_keeps_in_the_folder_stays(host: Host, make_package: MakePackage) -> None:
@@ -234,6 +265,21 @@ def test_a_restart_that_fails_takes_the_release_back(host: Host, make_package: M
     assert host.current == before
 
 
+def test_a_current_release_that_does_not_answer_goes_back_when_it_is_deployed_again(
+    host: Host, make_package: MakePackage, health: tuple[str, list[Path]]
+) -> None:
+    """As after a host that was switched off before the release had ever answered."""
+    good, bad = make_package("A."), make_package("B.")
+    host.deploy(good)
+    host.deploy(bad)
+    (host.app.parent / "frozen").symlink_to(host.app / "releases" / package_version(good) / "bundle")
+    health[1][0] = host.app.parent / "frozen"
+    with pytest.raises(DeployError, match=rf"{package_version(good)} is current again, and answers"):
+        host.deploy(bad)
+    assert host.current == package_version(good)
+    assert not (host.app / "previous").exists()
+
+
 def test_a_first_release_that_does_not_answer_stays_and_is_told(
     host: Host, make_package: MakePackage, health: tuple[str, list[Path]]
 ) -> None:
@@ -275,6 +321,21 @@ def test_the_second_of_two_deployments_at_once_refuses(host: Host, make_package:
     assert host.current == package_version(second)
 
 
+def test_what_was_deployed_while_the_host_was_looked_at_is_what_is_compared_with(
+    host: Host, make_package: MakePackage
+) -> None:
+    better = make_package("A.", evaluation=figures(0.9, 1.0))
+    settings, worse = host.settings, make_package("B.", evaluation=figures(0.8, 1.0))
+
+    def another_deploys(line: str) -> None:
+        if "MB free" in line:
+            host.deploy(better)
+
+    with pytest.raises(DeployError, match="answers worse"):
+        deploy(settings, worse, another_deploys)
+    assert host.current == package_version(better)
+
+
 def test_a_client_that_ends_lets_the_next_one_in(host: Host, make_package: MakePackage) -> None:
     hold = rsync_steps(host.settings, make_package()).hold
     for _ in range(2):
@@ -295,6 +356,12 @@ def test_a_host_that_cannot_do_it_is_told_before_anything_is_sent(
         host.deploy(package, python=str(old))
     with pytest.raises(DeployError, match="ralph-nowhere"):
         host.deploy(package, host="ralph-nowhere.invalid")
+    with pytest.raises(DeployError, match=r"^preflight: the program no-ssh cannot be run"):
+        host.deploy(package, ssh=("no-ssh",))
+    with pytest.raises(DeployError, match=r"^hold: the program no-ssh cannot be run"):
+        rollback(host.settings_with(ssh=("no-ssh",)), host.said.append)
+    with pytest.raises(DeployError, match=r"^preflight: kein Ger\ufffdt$"):
+        host.deploy(package, ssh=("sh", "-c", r"printf 'kein Ger\344t' >&2; exit 1"))
     assert not host.app.exists()
 
 
@@ -325,7 +392,7 @@ def test_a_disk_that_fills_up_meanwhile_leaves_the_release_that_answers(
     first, second = make_package("A."), make_package("B. " * 40_000)
     n_kb = sum(path.stat().st_size for path in second.rglob("*")) // 1024
     with small_disk(host.app, 3 * n_kb + 4_000):
-        venv = host.app / "venvs" / requirements_version(first)
+        venv = host.app / "venvs" / venv_of(first)
         (venv / "bin").mkdir(parents=True)
         shutil.copy(host.sshd / "bin" / "python3", venv / "bin" / "python")
         (venv / ".complete").touch()
