@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
 
-from pipeline.site import SiteError
+from pipeline.site import SiteError, check_url
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -110,7 +110,7 @@ def read_deploy_settings(environ: Mapping[str, str]) -> DeploySettings:
 
     Raises SiteError at the first that makes no sense.
     """
-    targets = _words(environ, "RALPH_DEPLOY") or ("rsync",)
+    targets = tuple(dict.fromkeys(_words(environ, "RALPH_DEPLOY"))) or ("rsync",)
     for target in targets:
         if target not in TARGETS:
             raise SiteError(f"RALPH_DEPLOY: there is no target {target!r}; there are {', '.join(TARGETS)}")
@@ -133,7 +133,9 @@ def read_deploy_settings(environ: Mapping[str, str]) -> DeploySettings:
         restart=restart,
         # Whoever restarts something else would have the wrong service reloaded.
         reload=environ.get("RALPH_RELOAD_CMD") or (_RELOAD if restart == _RESTART else restart),
-        health_url=_plain(environ, "RALPH_HEALTH_URL", "http://127.0.0.1:3001/healthz"),
+        health_url=check_url(
+            "RALPH_HEALTH_URL", _plain(environ, "RALPH_HEALTH_URL", "http://127.0.0.1:3001/healthz")
+        ),
         health_timeout_s=_seconds(environ, "RALPH_HEALTH_TIMEOUT_S", 30),
         accept_worse=environ.get("RALPH_ACCEPT_WORSE") or None,
         accept_private=frozenset(_words(environ, "RALPH_ACCEPT_PRIVATE")),

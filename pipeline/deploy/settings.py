@@ -12,7 +12,19 @@ from pipeline.site import SiteError
 
 _STACK = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,127}", re.ASCII)
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
-_IMAGE = re.compile(r"[a-z0-9][a-z0-9._:/-]*", re.ASCII)
+# A registry, and the parts of a path, as https://pkg.go.dev/github.com/distribution/reference has them.
+_PART = r"[a-z0-9]+(?:(?:[.]|_{1,2}|-+)[a-z0-9]+)*"
+_IMAGE = re.compile(rf"(?:[A-Za-z0-9][A-Za-z0-9.-]*(?::[0-9]+)?/)?{_PART}(?:/{_PART})*", re.ASCII)
+# The parameters of infra/lambda/template.yaml that are a person's to choose. AWS's client passes over a name
+# that it does not find there, and says nothing.
+PARAMETERS = (
+    "AllowedOrigins",
+    "DailyTokens",
+    "KeyArn",
+    "LogRetentionDays",
+    "MemoryMB",
+    "ReservedConcurrency",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +71,12 @@ def read_lambda_settings(environ: Mapping[str, str]) -> LambdaSettings:
         raise SiteError(f"RALPH_LAMBDA_ARCHITECTURE: there is no {architecture!r}; there are {choices}")
     parameters = command(environ, "RALPH_LAMBDA_PARAMETERS", "")
     for parameter in parameters:
-        if not re.fullmatch(r"[A-Za-z]+=.*", parameter):
-            raise SiteError(f"RALPH_LAMBDA_PARAMETERS: {parameter!r} is no parameter; write Name=value")
+        name, equals, _ = parameter.partition("=")
+        if name not in PARAMETERS or not equals:
+            raise SiteError(
+                f"RALPH_LAMBDA_PARAMETERS: {parameter!r} is no parameter; write Name=value with a name of "
+                f"{', '.join(PARAMETERS)}"
+            )
     return LambdaSettings(
         client=command(environ, "RALPH_AWS", "aws"),
         bucket=_name(

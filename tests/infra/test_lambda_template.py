@@ -13,6 +13,7 @@ from samtranslator.yaml_helper import yaml_parse
 from pipeline.deploy.lambda_target import TEMPLATE
 from pipeline.deploy.lambda_wheels import PLATFORMS
 from pipeline.deploy.lambda_zip import PYTHON, TASK_ROOT, WRAPPER
+from pipeline.deploy.settings import PARAMETERS
 from pipeline.package import BUNDLE
 from pipeline.settings import ROOT
 
@@ -107,6 +108,7 @@ def test_logs_are_kept_for_a_while() -> None:
 def test_the_template_and_the_zip_agree() -> None:
     template = yaml_parse(TEMPLATE.read_text())
     assert template["Parameters"]["Architecture"]["AllowedValues"] == sorted(PLATFORMS)
+    assert set(template["Parameters"]) == {"CodeBucket", "CodeKey", "Architecture", *PARAMETERS}
     (function,) = resources("AWS::Lambda::Function")
     assert function["Runtime"] == f"python{PYTHON}"
     environ = function["Environment"]["Variables"]

@@ -72,6 +72,7 @@ def test_any_alias_port_and_key_of_ssh_are_used_by_both_programs(package: Path) 
         ("RALPH_HOST_PATH", "/a/../b"),
         ("RALPH_HOST_PYTHON", "python3; id"),
         ("RALPH_HEALTH_URL", "http://x/'"),
+        ("RALPH_HEALTH_URL", "127.0.0.1:3001/healthz"),
         ("RALPH_HEALTH_TIMEOUT_S", "soon"),
         ("RALPH_SSH", "ssh 'x"),
         ("DAVO_BOT_PROMPT", "/nowhere/persona.md"),
@@ -93,3 +94,7 @@ def test_a_dry_run_prints_what_can_be_pasted_and_runs_nothing(package: Path) -> 
     said.clear()
     rollback(settings, said.append, dry_run=True)
     assert [shlex.split(line)[-3].split()[3] for line in said] == ["hold", "rollback"]
+
+
+def test_a_target_that_is_named_twice_is_deployed_to_once() -> None:
+    assert read_deploy_settings({"RALPH_DEPLOY": "lambda, rsync lambda"}).targets == ("lambda", "rsync")

@@ -86,6 +86,7 @@ def test_an_image_with_a_registry_is_pushed_under_both_tags(make_bundle: MakeBun
         ("localhost/ralph", True),
         ("host:5000/ralph", True),
         ("registry.example/me/ralph", True),
+        ("Registry.Example/me/ralph__bot.x-y", True),
     ],
 )
 def test_the_name_tells_whether_there_is_a_registry(image: str, pushed: bool) -> None:
@@ -140,6 +141,13 @@ def test_what_was_not_pushed_does_not_count_as_deployed(
     assert not (tmp_path / "container").exists()
 
 
-def test_an_image_with_a_tag_is_refused() -> None:
+@pytest.mark.parametrize(
+    "image",
+    [
+        *("Ralph", "ralph:v1", "registry.example/ralph:v1", "host:5000", "ralph@sha256:00"),
+        *("ralph/", "/ralph", "a//b", "ralph.", "-ralph", "https://registry.example/ralph"),
+    ],
+)
+def test_what_is_no_name_of_an_image_or_has_a_tag_is_refused(image: str) -> None:
     with pytest.raises(SiteError, match=r"^RALPH_IMAGE: "):
-        settings(RALPH_IMAGE="Ralph")
+        settings(RALPH_IMAGE=image)

@@ -181,6 +181,8 @@ def test_another_processor_is_another_zip(make_bundle: MakeBundle, tmp_path: Pat
         ("RALPH_LAMBDA_STACK", "my stack"),
         ("RALPH_LAMBDA_ARCHITECTURE", "i386"),
         ("RALPH_LAMBDA_PARAMETERS", "KeyArn"),
+        ("RALPH_LAMBDA_PARAMETERS", "DailyTokens=1 KeyARN=arn"),
+        ("RALPH_LAMBDA_PARAMETERS", "Architecture=x86_64"),
         ("RALPH_AWS", "'aws"),
     ],
 )
