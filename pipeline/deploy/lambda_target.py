@@ -89,6 +89,7 @@ def deploy(
         say(line)
     steps = lambda_steps(settings, package, folder)
     if dry_run:
+        say(f"# makes {folder / ZIP}, for which the wheels are fetched")
         for step in (steps.deployed, steps.upload, steps.apply, steps.record, steps.address):
             say(str(step))
         return

@@ -129,12 +129,16 @@ def held(step: Step) -> Iterator[None]:
     except OSError as error:
         raise cannot_run(step, error) from None
     with opened as process:
-        assert process.stdin and process.stdout and process.stderr
+        assert process.stdin and process.stdout
         with suppress(BrokenPipeError):  # what ended it, it says itself
             process.stdin.write(step.stdin.read_text(encoding="utf-8"))
             process.stdin.flush()
-        if process.stdout.readline() != "held\n":
-            raise DeployError(process.stderr.read().strip())
+        if (said := process.stdout.readline()) != "held\n":
+            _, complaint = process.communicate()
+            raise DeployError(
+                complaint.strip()
+                or f"{step.doc}: the host said {said!r}; have its shell say nothing by itself"
+            )
         yield  # leaving the context closes the standard input, and the host lets go
 
 

@@ -336,6 +336,19 @@ def test_what_was_deployed_while_the_host_was_looked_at_is_what_is_compared_with
     assert host.current == package_version(better)
 
 
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        ("echo Welcome; cat >/dev/null", r"the host said 'Welcome\\n'"),
+        ("exec <&-; echo unreachable >&2; exit 255", "^unreachable$"),
+        ("exit 1", "the host said ''"),
+    ],
+)
+def test_a_host_that_does_not_hold_is_told(script: str, told: str, host: Host) -> None:
+    with pytest.raises(DeployError, match=told):
+        rollback(host.settings_with(ssh=("sh", "-c", script)), host.said.append)
+
+
 def test_a_client_that_ends_lets_the_next_one_in(host: Host, make_package: MakePackage) -> None:
     hold = rsync_steps(host.settings, make_package()).hold
     for _ in range(2):
