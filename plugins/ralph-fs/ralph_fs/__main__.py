@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -20,6 +21,11 @@ def main() -> int:
     except SettingsError as error:
         print(f"ralph-fs: {error}", file=sys.stderr)
         return 2
+    except FileNotFoundError:  # of Path.cwd
+        print("ralph-fs: the folder that it is started in is gone", file=sys.stderr)
+        return 2
+    # Python's own way would wait for the next line of standard input. Nothing is ever half written.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     # The MCP library makes many objects, all of which stay: looking for garbage is a sixth of the start.
     gc.disable()
     # After the settings are known to be good: a typing error is answered before the library is loaded.

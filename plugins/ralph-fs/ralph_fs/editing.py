@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -62,8 +61,7 @@ def edit_file(place: Place, edits: Sequence[Edit], *, dry_run: bool) -> str:
                 if (now := status_of(folder_fd, name)) is None or _version(now) != _version(before):
                     raise RefusedError(f"{shown(place.shown)}: was changed by another program; read it again")
 
-            mode = stat.S_IMODE(before.st_mode)
-            replace(folder_fd, name, edited.encode("utf-8"), mode, refuse_if_changed)
+            replace(folder_fd, name, edited.encode("utf-8"), before, refuse_if_changed)
     head = ["[dry run: nothing is written]"] if dry_run else []
     return _cut("\n".join([*head, f"--- {shown(place.shown)}", f"+++ {shown(place.shown)}", *diff]))
 

@@ -45,6 +45,8 @@ def _row(pattern: str) -> tuple[re.Pattern[str] | None, ...]:
         names.insert(0, "**")
     elif pattern.endswith("/"):
         names.append("**")
+    # Of several `**` in a row one says it all, and each would be tried with every name.
+    names = [name for name, after in zip(names, [*names[1:], ""], strict=True) if {name, after} != {"**"}]
     return tuple(None if name == "**" else re.compile(fnmatch.translate(_folded(name))) for name in names)
 
 

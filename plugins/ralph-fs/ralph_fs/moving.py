@@ -8,8 +8,10 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache
+from pathlib import Path
 
 from ralph_fs.opening import open_folder, open_parent, status_of
 from ralph_fs.refusal import RefusedError, shown
@@ -35,30 +37,39 @@ def create_folder(place: Place) -> str:
             return "created" if n_made else "is there already"
 
 
-def move(source: Place, destination: Place) -> str:
-    """Moves a file, a folder or a link itself to a path where nothing is yet. Raises RefusedError."""
-    with changing, open_parent(source) as (from_fd, old), open_parent(destination) as (to_fd, new):
+def move(source: Place, destination: Place, kept: Iterable[str] = ()) -> str:
+    """Moves a file, a folder or a link itself to a path where nothing is yet.
+
+    Raises RefusedError; also for what is one of the folders `kept`, by whichever name.
+    """
+    with changing, open_parent(source) as (from_fd, old):
+        # Before the destination is opened: what is wrong with the source is said of the source.
         status = os.stat(old, dir_fd=from_fd, follow_symlinks=False)
-        try:
-            _rename(from_fd, old, to_fd, new)
-        except FileExistsError:
-            raise RefusedError(f"{shown(destination.shown)}: is there already") from None
-        except OSError as error:
-            if error.errno == errno.EXDEV:
-                raise RefusedError(f"{shown(destination.shown)}: is on another disk") from None
-            if error.errno == errno.EINVAL and stat.S_ISDIR(status.st_mode):
-                raise RefusedError(f"{shown(destination.shown)}: lies in the folder to be moved") from None
-            raise
+        _refuse_kept(status, source, kept)
+        with open_parent(destination) as (to_fd, new):
+            try:
+                _rename(from_fd, old, to_fd, new)
+            except FileExistsError:
+                raise RefusedError(f"{shown(destination.shown)}: is there already") from None
+            except OSError as error:
+                if error.errno == errno.EXDEV:
+                    raise RefusedError(f"{shown(destination.shown)}: is on another disk") from None
+                if error.errno == errno.EINVAL and stat.S_ISDIR(status.st_mode):
+                    raise RefusedError(
+                        f"{shown(destination.shown)}: lies in the folder to be moved"
+                    ) from None
+                raise
     return f"moved to {shown(destination.shown)}"
 
 
-def delete(place: Place, *, recursive: bool) -> str:
+def delete(place: Place, kept: Iterable[str] = (), *, recursive: bool) -> str:
     """Deletes a file, a link itself, or a folder; one that is not empty only if `recursive`.
 
-    Raises RefusedError.
+    Raises RefusedError; also for what is one of the folders `kept`, by whichever name.
     """
     with changing, open_parent(place) as (folder_fd, name):
         status = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
+        _refuse_kept(status, place, kept)
         if not stat.S_ISDIR(status.st_mode):
             os.unlink(name, dir_fd=folder_fd)
         elif recursive:
@@ -71,6 +82,15 @@ def delete(place: Place, *, recursive: bool) -> str:
                     raise RefusedError(f"{shown(place.shown)}: is not empty; pass recursive=true") from None
                 raise
     return "deleted"
+
+
+def _refuse_kept(status: os.stat_result, place: Place, kept: Iterable[str]) -> None:
+    for folder in kept:
+        with suppress(OSError):
+            if os.path.samestat(status, Path(folder).stat()):
+                raise RefusedError(
+                    f"{shown(place.shown)}: is an allowed folder or holds one, and stays where it is"
+                )
 
 
 def _delete_all(folder_fd: int, name: str, place: Place) -> None:

@@ -96,7 +96,8 @@ def names_in(folder_fd: int) -> list[str]:
 @contextmanager
 def _opened(place: Place, flags: int) -> Iterator[int]:
     with refusing(place.shown):
-        root_fd = os.open(place.root, _FOLDER)
+        # It is no link since the scope was read; one that has taken its place may lead anywhere.
+        root_fd = os.open(place.root, _FOLDER | os.O_NOFOLLOW)
         try:
             fd = _open(root_fd, place.parts, flags, place.root)
         finally:

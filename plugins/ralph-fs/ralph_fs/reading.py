@@ -155,8 +155,10 @@ def _whole_characters(data: bytes) -> bytes:
 
 def _decoded(data: bytes, place: Place) -> str:
     try:
+        if b"\0" in data:  # UTF-8, but not what anybody calls text
+            raise UnicodeError
         return data.decode("utf-8")
-    except UnicodeDecodeError:
+    except UnicodeError:
         raise RefusedError(f"{shown(place.shown)}: is no UTF-8 text; read it with encoding base64") from None
 
 

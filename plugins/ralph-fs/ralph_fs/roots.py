@@ -39,7 +39,7 @@ class Scope:
     """The allowed folders: `roots` are pairs of parts, as paths may begin, and the real folder.
 
     `base` are the parts that relative paths continue. `fold` makes spellings of one name equal. `kept` are
-    folders, folded, that no call may move or delete.
+    folders, folded, that no call may move or delete, nor one that holds them.
     """
 
     roots: tuple[tuple[tuple[str, ...], str], ...]
@@ -61,7 +61,8 @@ class Scope:
                 if len(parts) - len(prefix) > MAX_DEPTH:
                     raise RefusedError(f"{shown(path)}: lies more than {MAX_DEPTH} folders deep")
                 return Place(root, parts[len(prefix) :], path)
-        raise RefusedError(f"{shown(path)}: lies outside of the allowed folders")
+        way_out = "" if path.startswith("/") or self._holds(self.base) else "; write an absolute path"
+        raise RefusedError(f"{shown(path)}: lies outside of the allowed folders{way_out}")
 
     def removable(self, path: str) -> Place:
         """As `place`, of what may be moved and deleted: no allowed folder, and nothing that holds one."""
@@ -70,6 +71,15 @@ class Scope:
         if any(kept[: len(folded)] == folded for kept in self.kept):
             raise RefusedError(f"{shown(path)}: is an allowed folder or holds one, and stays where it is")
         return place
+
+    @property
+    def kept_folders(self) -> set[str]:
+        """The paths of what is kept: a link on the way there makes another spelling, of the same folder."""
+        return {"/" + "/".join(parts[:n]) for parts in self.kept for n in range(1, len(parts) + 1)}
+
+    def _holds(self, parts: tuple[str, ...]) -> bool:
+        folded = tuple(map(self.fold, parts))
+        return any(folded[: len(prefix)] == prefix for prefix, _ in self.roots)
 
 
 def read_scope(settings: Settings, platform: str = sys.platform) -> Scope:

@@ -58,9 +58,11 @@ def make_server(settings: Settings) -> Server:
 
 
 def _instructions(settings: Settings) -> str:
-    others = [str(folder) for folder in settings.allowed_dirs if folder != settings.root_dir]
+    others = ", ".join(str(folder) for folder in settings.allowed_dirs if folder != settings.root_dir)
+    if not settings.root_is_allowed:
+        return f"Write absolute paths. Allowed: {others}."
     text = f"Relative paths start in {settings.root_dir}."
-    return f"{text} Also allowed: {', '.join(others)}." if others else text
+    return f"{text} Also allowed: {others}." if others else text
 
 
 def _short(schema: Any) -> Any:

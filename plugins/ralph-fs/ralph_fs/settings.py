@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.settings import IngestSettings, read_ingest_settings
+from pipeline.site import SiteError
 
 
 class SettingsError(Exception):
@@ -18,13 +19,22 @@ class SettingsError(Exception):
 class Settings:
     """The folders that tools may touch, and what `rag` needs: the bundle, the local index, the collections.
 
-    `root_dir` is where relative paths start; it lies in one of `allowed_dirs`. All of them are absolute and
-    spelled as the user spelled them, symbolic links included.
+    `root_dir` is where relative paths start. All folders are absolute and spelled as the user spelled them,
+    symbolic links included.
     """
 
     root_dir: Path
     allowed_dirs: tuple[Path, ...]
     rag: IngestSettings
+
+    @property
+    def root_is_allowed(self) -> bool:
+        """Whether relative paths are of use.
+
+        They are not where the server is registered for all projects and started in one that is not allowed.
+        """
+        root = self.root_dir.resolve()
+        return any(root.is_relative_to(folder.resolve()) for folder in self.allowed_dirs)
 
 
 def read_settings(environ: Mapping[str, str], cwd: Path) -> Settings:
@@ -40,17 +50,22 @@ def read_settings(environ: Mapping[str, str], cwd: Path) -> Settings:
     for folder in allowed_dirs:
         if folder.resolve().parent == folder.resolve():
             raise SettingsError(f"{folder}: the whole machine is no allowed folder; name those you mean")
-    if not any(root_dir.resolve().is_relative_to(folder.resolve()) for folder in allowed_dirs):
+    try:
+        settings = Settings(root_dir, allowed_dirs, read_ingest_settings(environ))
+    except SiteError as error:
+        raise SettingsError(str(error)) from error
+    if named and not settings.root_is_allowed:
         raise SettingsError(f"RALPH_ROOT_DIR: {root_dir} is in none of RALPH_ALLOWED_DIRS; add it there")
-    return Settings(
-        root_dir=root_dir,
-        allowed_dirs=allowed_dirs,
-        rag=read_ingest_settings(environ),
-    )
+    return settings
 
 
 def _folder(name: str, text: str, cwd: Path) -> Path:
-    path = cwd / Path(text).expanduser()
-    if not path.is_dir():
+    try:
+        path = cwd / Path(text).expanduser()
+        is_folder = path.is_dir()
+    except (OSError, RuntimeError):  # a name that is too long, a ~user whom nobody knows
+        is_folder = False
+    if not is_folder:
         raise SettingsError(f"{name}: {text!r} is no folder; create it, or name another")
-    return path
+    # Where `..` after a link leads, its spelling does not tell.
+    return path.resolve() if ".." in path.parts else path

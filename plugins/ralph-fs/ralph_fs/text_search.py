@@ -60,6 +60,8 @@ def search_text(
             if len(lines) > MAX_MATCHES:
                 notes.append(f"[only the first {MAX_MATCHES}; narrow the query, the path or the glob]")
                 break
+    except MemoryError:  # an expression that calls itself, such as (?R)
+        raise RefusedError(f"{shown(query.text)}: takes more memory than there is for it") from None
     except TimeoutError:
         notes.append(f"[stopped after {max_time_s:g} s; name a smaller folder or a simpler query]")
     if left_out:

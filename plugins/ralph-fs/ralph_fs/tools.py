@@ -112,11 +112,11 @@ def register(server: MCPServer, scope: Scope) -> None:
 
     def move_file(source: str, destination: str) -> str:
         """Move or rename a file or folder; never over another."""
-        return moving.move(scope.removable(source), scope.place(destination))
+        return moving.move(scope.removable(source), scope.place(destination), scope.kept_folders)
 
     def delete_file(path: str, recursive: bool = False) -> str:
         """Delete a file or folder; one that is not empty needs recursive."""
-        return moving.delete(scope.removable(path), recursive=recursive)
+        return moving.delete(scope.removable(path), scope.kept_folders, recursive=recursive)
 
     add(write_file, changes(destroys=True, idempotent=True))
     add(edit_file, changes(destroys=True, idempotent=False))

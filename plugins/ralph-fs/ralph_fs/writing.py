@@ -34,7 +34,7 @@ def write_file(place: Place, content: str, encoding: Encoding) -> str:
         before = status_of(folder_fd, name)
         if before:
             refuse_unless_writable(folder_fd, name, before, place.shown)
-        replace(folder_fd, name, data, stat.S_IMODE(before.st_mode) if before else None)
+        replace(folder_fd, name, data, before)
     return f"{'replaced' if before else 'created'}, {len(data):,} bytes"
 
 
@@ -51,22 +51,30 @@ def refuse_unless_writable(folder_fd: int, name: str, status: os.stat_result, pa
 
 
 def replace(
-    folder_fd: int, name: str, data: bytes, mode: int | None, check: Callable[[], None] = lambda: None
+    folder_fd: int,
+    name: str,
+    data: bytes,
+    before: os.stat_result | None,
+    check: Callable[[], None] = lambda: None,
 ) -> None:
-    """Puts a file with `data` where `name` is, at once. A mode of None is that of any new file.
+    """Puts a file with `data` where `name` is, at once, with the mode of the file that was there `before`.
 
     `check` is called last before that; what it raises leaves everything as it was. Whatever `name` has become
     meanwhile, a link above all, is replaced and not followed. Extended attributes and access lists of the old
     file are lost.
     """
     temporary = f".ralph-{secrets.token_hex(8)}.tmp"
-    fd = os.open(temporary, _CREATE, 0o600 if mode is not None else 0o666, dir_fd=folder_fd)
+    fd = os.open(temporary, _CREATE, 0o600 if before else 0o666, dir_fd=folder_fd)
     try:
         with os.fdopen(fd, "wb") as file:
             file.write(data)
             file.flush()
-            if mode is not None:
-                os.fchmod(fd, mode)
+            if before:
+                # Where the server may give files away: as root, and to other groups of its user.
+                with suppress(PermissionError):
+                    os.fchown(fd, before.st_uid, before.st_gid)
+                # As write(2) does it: what runs as its owner is not what somebody else wrote.
+                os.fchmod(fd, stat.S_IMODE(before.st_mode) & ~(stat.S_ISUID | stat.S_ISGID))
             os.fsync(fd)
         check()
         os.replace(temporary, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)

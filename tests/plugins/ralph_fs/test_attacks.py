@@ -223,6 +223,14 @@ def test_the_allowed_folder_itself_stays(call: Call, ground: Ground, path: str) 
     assert (ground.root / "note.txt").read_text() == "one\ntwo\nthree\n"
 
 
+def test_a_link_in_the_place_of_the_allowed_folder_is_not_followed(call: Call, ground: Ground) -> None:
+    ground.root.rename(ground.root.with_name("before"))
+    assert "no such file or folder" in call("read_file", path="secret.txt").text
+    ground.root.symlink_to(ground.outside)
+    assert_refused(call("read_file", path="secret.txt"), ground)
+    assert_refused(call("write_file", path="new.txt", content="new"), ground)
+
+
 def test_a_link_that_is_swapped_during_the_calls_lets_nothing_out(ground: Ground) -> None:
     """One thread makes `door` a folder inside and a link to the outside in turns; calls go through it."""
     door, inside, way_out = ground.root / "door", ground.root / "inside", ground.root / "way-out"

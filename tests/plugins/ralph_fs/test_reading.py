@@ -129,6 +129,14 @@ def test_what_is_no_text_is_refused_with_the_way_to_read_it(call: Call, ground: 
     assert "encoding base64" in answer.text
 
 
+@pytest.mark.parametrize("asked", [{}, {"head": 1}, {"tail": 1}, {"offset": 1}])
+def test_text_in_two_bytes_a_letter_is_no_text_either(
+    call: Call, ground: Ground, asked: dict[str, int]
+) -> None:
+    (ground.root / "wide").write_bytes("wide".encode("utf-16-le"))
+    assert "base64" in call("read_file", path="wide", **asked).text
+
+
 def test_several_files_share_one_answer_and_one_that_fails_spoils_nothing(call: Call, ground: Ground) -> None:
     for name in "abc":
         (ground.root / name).write_text(f"{name}\n" * 40_000)

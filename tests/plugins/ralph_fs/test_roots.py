@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.settings import read_ingest_settings
+from ralph_fs import moving
 from ralph_fs.refusal import RefusedError
 from ralph_fs.roots import MAX_DEPTH, read_scope
 from ralph_fs.server import make_server
@@ -70,6 +71,19 @@ def test_a_folder_that_holds_the_root_folder_is_kept(tmp_path: Path) -> None:
     assert scope.removable("../other").parts == ("mine", "other")
 
 
+def test_another_name_of_a_folder_does_not_help_to_delete_it(tmp_path: Path) -> None:
+    (tmp_path / "wide" / "mine" / "ralph").mkdir(parents=True)
+    (tmp_path / "wide" / "alias").symlink_to("mine")
+    scope = read_scope(scope_settings(tmp_path / "wide" / "mine" / "ralph", tmp_path / "wide"), "linux")
+    place = scope.removable(f"{tmp_path}/wide/alias/ralph")
+    with pytest.raises(RefusedError, match="stays"):
+        moving.delete(place, scope.kept_folders, recursive=True)
+    with pytest.raises(RefusedError, match="stays"):
+        moving.move(place, scope.place(f"{tmp_path}/wide/other"), scope.kept_folders)
+    moving.delete(scope.removable(f"{tmp_path}/wide/alias"), scope.kept_folders, recursive=True)
+    assert (tmp_path / "wide" / "mine" / "ralph").is_dir()
+
+
 def test_an_allowed_folder_may_be_a_link_and_is_found_by_both_spellings(call: Call, tmp_path: Path) -> None:
     real, link = tmp_path / "real", tmp_path / "link"
     real.mkdir()
@@ -119,7 +133,9 @@ def test_the_folders_are_read_from_the_environment(tmp_path: Path) -> None:
     [
         ({"RALPH_ALLOWED_DIRS": "missing"}, "RALPH_ALLOWED_DIRS: 'missing' is no folder"),
         ({"RALPH_ROOT_DIR": "missing"}, "RALPH_ROOT_DIR: 'missing' is no folder"),
-        ({"RALPH_ALLOWED_DIRS": "a"}, "in none of RALPH_ALLOWED_DIRS"),
+        ({"RALPH_ALLOWED_DIRS": "~nobody-of-this-name"}, "is no folder"),
+        ({"RALPH_ALLOWED_DIRS": "x" * 5_000}, "is no folder"),
+        ({"RALPH_TODAY": "yesterday"}, "RALPH_TODAY"),
         ({"RALPH_ALLOWED_DIRS": "/"}, "whole machine"),
         ({"RALPH_ALLOWED_DIRS": "a", "RALPH_ROOT_DIR": "a-evil"}, "in none of RALPH_ALLOWED_DIRS"),
     ],
@@ -129,6 +145,25 @@ def test_a_wrong_setting_is_named(tmp_path: Path, environ: dict[str, str], messa
         (tmp_path / name).mkdir()
     with pytest.raises(SettingsError, match=message):
         read_settings(environ, tmp_path)
+
+
+def test_a_server_for_all_projects_starts_in_one_that_is_not_allowed(tmp_path: Path) -> None:
+    """A relative path then means what it says, and is refused; it never comes to mean another folder."""
+    for name in ("sites", "project"):
+        (tmp_path / name).mkdir()
+    settings = read_settings({"RALPH_ALLOWED_DIRS": f"{tmp_path}/sites"}, tmp_path / "project")
+    assert make_server(settings).instructions == f"Write absolute paths. Allowed: {tmp_path}/sites."
+    scope = read_scope(settings, "linux")
+    with pytest.raises(RefusedError, match="write an absolute path"):
+        scope.place("x.md")
+    assert scope.place(f"{tmp_path}/sites/x.md").parts == scope.place("../sites/x.md").parts == ("x.md",)
+
+
+def test_an_allowed_folder_above_a_link_is_the_one_that_the_system_finds(tmp_path: Path) -> None:
+    (tmp_path / "real" / "inner").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("real/inner")
+    settings = read_settings({"RALPH_ALLOWED_DIRS": f"{tmp_path}/link/.."}, tmp_path / "real")
+    assert settings.allowed_dirs == (tmp_path / "real",)
 
 
 def test_several_allowed_folders_are_told_to_the_client(ground: Ground, tmp_path: Path) -> None:

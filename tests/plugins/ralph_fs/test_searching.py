@@ -149,6 +149,11 @@ def test_any_pattern_is_matched_or_refused(pattern: str, names: list[str]) -> No
         assert all(glob.may_match_beneath(names[:n]) for n in range(len(names)))
 
 
+def test_many_stars_in_a_row_are_one() -> None:
+    assert read_glob("**/" * 100 + "*.md") == read_glob("**/*.md")
+    assert read_glob("**/**").matches(["a"])
+
+
 def test_a_pattern_made_to_be_slow_is_not() -> None:
     names = ["a" * 200] * 120
     assert not read_glob("**/" * 100 + "b").matches(names)
@@ -237,7 +242,7 @@ def test_an_expression_that_takes_for_ever_is_stopped(ground: Ground) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["(", "[z-a]", "*", "", "x" * 2_000, "(?P<a>.)(?P<a>", "a{99999999999999999999}"]
+    "query", ["(?R)", "(", "[z-a]", "*", "", "x" * 2_000, "(?P<a>.)(?P<a>", "a{99999999999999999999}"]
 )
 def test_a_query_that_is_no_expression_is_refused(call: Call, query: str) -> None:
     answer = call("search_text", query=query, regex=True)

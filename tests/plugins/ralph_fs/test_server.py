@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -231,6 +232,35 @@ def test_a_wrong_setting_ends_the_server_with_a_plain_sentence(ground: Ground) -
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr == "ralph-fs: RALPH_ROOT_DIR: 'missing' is no folder; create it, or name another\n"
+
+
+def test_a_folder_that_is_gone_ends_the_server_with_a_plain_sentence(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    command = ["sh", "-c", 'rmdir "$PWD" && exec "$0" -m ralph_fs', sys.executable]
+    environ = process_environment({})
+    done = subprocess.run(command, cwd=gone, env=environ, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr == "ralph-fs: the folder that it is started in is gone\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_server_while_it_waits(ground: Ground, number: signal.Signals) -> None:
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    with subprocess.Popen(
+        [sys.executable, "-m", "ralph_fs"],
+        cwd=ground.root,
+        env=process_environment({}),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin and process.stdout
+        process.stdin.write(request(1, "initialize", **hello) + "\n")
+        process.stdin.flush()
+        assert process.stdout.readline()
+        process.send_signal(number)
+        assert process.wait(timeout=30) == -number
 
 
 def test_nothing_slow_is_loaded_before_a_tool_needs_it() -> None:

@@ -33,6 +33,21 @@ def test_a_file_that_is_replaced_keeps_its_mode(call: Call, ground: Ground) -> N
     assert stat.S_IMODE((ground.root / "note.txt").stat().st_mode) == 0o750
 
 
+def test_a_file_that_is_replaced_runs_as_its_owner_no_more(call: Call, ground: Ground) -> None:
+    (ground.root / "note.txt").chmod(0o6755)
+    assert not call("write_file", path="note.txt", content="new").is_error
+    assert stat.S_IMODE((ground.root / "note.txt").stat().st_mode) == 0o755
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_file_that_is_replaced_keeps_its_owner_and_group(call: Call, ground: Ground) -> None:
+    os.chown(ground.root / "note.txt", 12_345, 54_321)
+    edit = {"old_text": "two", "new_text": "2"}
+    assert not call("edit_file", path="note.txt", edits=[edit]).is_error
+    status = (ground.root / "note.txt").stat()
+    assert (status.st_uid, status.st_gid) == (12_345, 54_321)
+
+
 def test_a_new_file_has_the_mode_of_any_new_file(call: Call, ground: Ground) -> None:
     assert "created" in call("write_file", path="new.txt", content="new").text
     (ground.root / "other.txt").write_text("")
@@ -75,7 +90,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(ground: Ground) -> 
     fd = os.open(ground.root, os.O_RDONLY)
     try:
         with pytest.raises(RefusedError):
-            writing.replace(fd, "note.txt", b"new", 0o600, fail)
+            writing.replace(fd, "note.txt", b"new", os.fstat(fd), fail)
         with pytest.raises(IsADirectoryError):
             writing.replace(fd, "docs", b"new", None)
     finally:
@@ -129,6 +144,11 @@ def test_a_file_and_a_folder_are_moved_but_never_over_another(
     with pytest.raises(RefusedError, match="no such file"):
         moving.move(place("missing"), place("x"))
     assert sorted(tree_of(ground.root)) == ["pages/moved.txt", "pages/page.md"]
+
+
+def test_what_is_missing_or_in_the_way_is_named(call: Call) -> None:
+    assert "missing.txt: there is no such" in call("move_file", source="missing.txt", destination="a").text
+    assert "no/a: there is no such" in call("move_file", source="note.txt", destination="no/a").text
 
 
 def test_a_folder_that_is_not_empty_is_deleted_only_as_a_whole(call: Call, ground: Ground) -> None:
