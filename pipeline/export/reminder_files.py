@@ -185,7 +185,7 @@ def _of_row(
         day=day,
         # Reminders without a time have midnight's there.
         time="" if time == "00:00" else time,
-        priority=priority if isinstance(priority, int) and 1 <= priority <= 9 else 0,
+        priority=priority if type(priority) is int and 1 <= priority <= 9 else 0,
         done=row.get("isCompleted") is True,
         done_on=done_day.isoformat() if done_day else "",
         url=_text(row, "url"),
