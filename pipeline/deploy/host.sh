@@ -29,6 +29,9 @@ preflight() { # APP PYTHON PACKAGE_KB LOCK VENV_KB
     command -v "$2" >/dev/null || die "the host has no $2: install it, or name another in RALPH_HOST_PYTHON"
     "$2" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
         die "$2 of the host is $("$2" -V): 3.11 is needed; name another in RALPH_HOST_PYTHON"
+    # A 64-bit kernel may have a 32-bit Python, and Alpine's C library is another one.
+    "$2" -c 'import platform, sys; sys.exit(sys.maxsize < 2**32 or platform.libc_ver()[0] != "glibc")' ||
+        die "$2 of the host is not built for 64 bits and glibc, which the packages are for"
     "$2" -c 'import ensurepip, venv' 2>/dev/null || die "$2 of the host makes no venv: install python3-venv"
     parent=$1
     while [ ! -d "$parent" ]; do parent=$(dirname "$parent"); done
@@ -174,7 +177,7 @@ rollback() { # APP RESTART RELOAD URL TIMEOUT_S
     work_in "$1"
     restart=$2 reload=$3 url=$4 timeout_s=$5
     old=$(release current) new=$(release previous)
-    [ -n "$new" ] || die "there is no previous release to go back to"
+    [ -n "$new" ] && [ "$new" != "$old" ] || die "there is no previous release to go back to"
     if [ -n "$old" ]; then point previous "$old"; fi
     point current "$new"
     if start "$new" && answers "$new"; then
@@ -202,11 +205,10 @@ point() { # LINK VERSION
 start() { # VERSION
     if [ -d started/ ] && same_venv started "releases/$1" &&
         [ "$(program started)" = "$(program "releases/$1")" ]; then
-        sh -c "$reload" 8>&-
-    else
-        rm -f started
-        sh -c "$restart" 8>&- && point started "$1"
+        if sh -c "$reload" 8>&-; then return; fi # else there is nobody to be told
     fi
+    rm -f started
+    sh -c "$restart" 8>&- && point started "$1"
 }
 
 program() { # FOLDER

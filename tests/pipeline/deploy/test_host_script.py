@@ -53,6 +53,14 @@ def test_a_processor_or_a_system_without_packages_is_told(machine: str, tmp_path
     assert not (tmp_path / "app").exists()
 
 
+def test_a_python_without_packages_is_told(tmp_path: Path) -> None:
+    script = f'case $2 in *maxsize*) exit 1 ;; esac; exec {sys.executable} "$@"'
+    with program(tmp_path / "bin", "python3", script) as path:
+        done = preflight(tmp_path / "app", PATH=path)
+    assert done.returncode == 1
+    assert "python3 of the host is not built for 64 bits and glibc" in done.stderr
+
+
 @pytest.mark.parametrize("name", ODD)
 def test_a_folder_may_have_any_name(name: str, tmp_path: Path) -> None:
     app = tmp_path / name
@@ -126,11 +134,14 @@ def test_a_folder_of_somebody_else_is_told_and_left_alone(arguments: tuple[str, 
         assert [path.name for path in folder.iterdir()] == [".env"]
 
 
-def test_a_rollback_with_a_previous_release_that_is_gone_changes_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("previous", ["ba9876543210", VERSION])
+def test_a_rollback_to_a_release_that_is_gone_or_current_changes_nothing(
+    previous: str, tmp_path: Path
+) -> None:
     current = tmp_path / "releases" / VERSION
     current.mkdir(parents=True)
     (tmp_path / "current").symlink_to(f"releases/{VERSION}")
-    (tmp_path / "previous").symlink_to("releases/ba9876543210")
+    (tmp_path / "previous").symlink_to(f"releases/{previous}")
     done = run("rollback", tmp_path, "exit 0", "exit 0", "http://127.0.0.1:1/", 0)
     assert done.returncode == 1
     assert "there is no previous release to go back to" in done.stderr

@@ -61,6 +61,15 @@ def test_another_bundle_is_a_reload_and_another_program_a_restart(
     assert host.service_calls == ["restart", "reload", "restart", "reload"]
 
 
+def test_a_server_that_cannot_be_told_of_another_bundle_is_restarted(
+    host: Host, make_package: MakePackage
+) -> None:
+    """As systemd refuses to reload what does not run."""
+    host.deploy(make_package("A."))
+    host.deploy(make_package("B."), reload=f"echo reload >> {host.log}; exit 1")
+    assert host.service_calls == ["restart", "reload", "restart"]
+
+
 def test_packages_are_installed_only_when_the_lock_changed(host: Host, make_package: MakePackage) -> None:
     first, second = make_package("A."), make_package("B.")
     lock = first.parent / "clone" / "requirements" / "serve.txt"
