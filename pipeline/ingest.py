@@ -23,7 +23,7 @@ from pipeline.export.markdown import partial_reason
 from pipeline.export.mdx import strip_mdx
 from pipeline.export.prose import drop_comments
 from pipeline.export.title import page_title
-from pipeline.export.tree import anchor_style, read_draft, reason_to_hide
+from pipeline.export.tree import anchor_style, read_draft, reason_to_hide, wide_encoding
 from pipeline.frontmatter import FrontMatter, text_value
 from pipeline.local_index import AddressTakenError, LocalIndex
 from pipeline.page import Page
@@ -36,7 +36,7 @@ MAX_FILE_BYTES = 8 * 2**20
 # Files in work at once, a worker: few enough that an interrupt is soon heard.
 BATCH = 4
 
-Kind = Literal["new", "changed", "unchanged", "refused"]
+Kind = Literal["new", "changed", "unchanged", "refused", "gone"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,10 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a file: `n_chunks` were put in, or `note` says why it was refused."""
+    """What became of a file: `n_chunks` were put in, or `note` says why it was refused.
+
+    One that is gone is not on the disk any longer, and therefore not in the index.
+    """
 
     name: str
     kind: Kind
@@ -115,6 +118,39 @@ def ingest(
                 yield file if isinstance(file, Outcome) else _keep(next(ready), None if dry_run else index)
 
 
+def take_out_gone(
+    folder: str,
+    files: Iterable[SourceFile],
+    index: LocalIndex,
+    name: Callable[[str], str],
+    *,
+    dry_run: bool = False,
+) -> list[Outcome]:
+    """Takes out what the index has from a folder and the disk has no longer, in whichever collection it is.
+
+    `files` are those to ingest: of a folder that has none, a disk may be missing, and all stays. `name` says
+    what the file of an absolute path is called in answers. In a dry run nothing is changed. Raises
+    BundleError.
+    """
+    if not any(file.location.startswith(f"{folder.rstrip('/')}/") for file in files):
+        return []
+    gone = [location for location in index.locations(folder) if _is_gone(location)]
+    if not dry_run:
+        for location in gone:
+            index.delete(location)
+    return [Outcome(name(location), "gone") for location in gone]
+
+
+def _is_gone(location: str) -> bool:
+    try:
+        os.lstat(location)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:  # in a folder that cannot be entered: who knows
+        return False
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class _Readable:
     """A file that has a page. `known` has vectors of its chunks in the index, by what they were made of."""
@@ -152,7 +188,7 @@ def _read(file: SourceFile, collection: str, index: LocalIndex | None, dry_run: 
         return Outcome(file.name, "unchanged")
     draft = read_draft(file.name, data, [])
     page = _page(draft.front, draft.sha256, file, collection)
-    reason = reason_to_hide(draft) or partial_reason(file.name)
+    reason = reason_to_hide(draft) or partial_reason(file.name) or _binary_reason(data)
     if reason is None and page.body.strip():
         known = index.vectors(file.location) if index else {}
         return _Readable(file, page, digest, known_digest is None, known)
@@ -161,6 +197,11 @@ def _read(file: SourceFile, collection: str, index: LocalIndex | None, dry_run: 
         index.delete(file.location)
         reason = f"{reason or 'no text'}; what the index had of it is taken out"
     return Outcome(file.name, "refused", note=reason or "no text")
+
+
+def _binary_reason(data: bytes) -> str | None:
+    """Why these bytes are no text, or None: as for git, because of a NUL near the beginning."""
+    return "binary" if b"\0" in data[:8000] and wide_encoding(data) is None else None
 
 
 def _digest(data: bytes, collection: str) -> str:

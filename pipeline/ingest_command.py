@@ -6,14 +6,24 @@ import argparse
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 from handler.bundle.encoder import Encoder
 from handler.bundle.types import BundleError
-from pipeline.ingest import MAX_FILE_BYTES, SUFFIXES, SourceFile, bundle_model, find_collection, ingest
+from pipeline.ingest import (
+    MAX_FILE_BYTES,
+    SUFFIXES,
+    Outcome,
+    SourceFile,
+    bundle_model,
+    find_collection,
+    ingest,
+    take_out_gone,
+)
 from pipeline.local_index import LocalIndex, open_local_index
+from pipeline.printable import printable
 from pipeline.progress import show_progress
 from pipeline.settings import IngestSettings, read_ingest_settings
 from pipeline.site import SiteError
@@ -29,7 +39,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         command(options, read_ingest_settings(os.environ))
     except (SiteError, BundleError) as error:
-        print(f"ralph ingest: {error}", file=sys.stderr)
+        print(f"ralph ingest: {printable(str(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("interrupted; the same command goes on from here", file=sys.stderr)
@@ -41,28 +51,51 @@ def _ingest(options: argparse.Namespace, settings: IngestSettings) -> None:
     collection = find_collection(options.collection, settings.collections)
     files = list(find_sources(options.paths, Path.cwd()))
     if not files:
-        raise SiteError(f"no {', '.join(SUFFIXES)} file in {' '.join(map(str, options.paths)) or 'nothing'}")
+        named = " ".join(map(str, options.paths)) or "nothing"
+        raise SiteError(f"no {', '.join(SUFFIXES)} file in {named}; --delete takes out what is indexed of it")
     spec = bundle_model(settings.bundle)
     encoder = Encoder.load(settings.bundle.resolve(), spec)
     if options.dry_run and not settings.database.exists():
-        _report(files, collection.name, None, encoder, options.dry_run)
+        outcomes = _ingested(files, collection.name, None, encoder, dry_run=True)
+        _report(collection.name, outcomes)
     else:
         with open_local_index(settings.database, spec) as index:
-            _report(files, collection.name, index, encoder, options.dry_run)
+            gone = _gone(options.paths, files, index, dry_run=options.dry_run)
+            outcomes = _ingested(files, collection.name, index, encoder, dry_run=options.dry_run)
+            _report(collection.name, [*gone, *outcomes])
     if options.dry_run:
         print("Nothing was changed.")
     else:
-        print(f"In {settings.database}: `RAG_DB_PATH={settings.database} ralph local` asks it.")
+        print(f"In {printable(str(settings.database))}, which `ralph local` and ralph-fs ask.")
 
 
-def _report(
-    files: Sequence[SourceFile], collection: str, index: LocalIndex | None, encoder: Encoder, dry_run: bool
-) -> None:
+def _gone(
+    paths: Iterable[Path], files: Sequence[SourceFile], index: LocalIndex, *, dry_run: bool
+) -> Iterator[Outcome]:
+    """What the folders have no longer; taken out before another file claims its address."""
+    cwd = Path.cwd()
+    for path in paths:
+        yield from take_out_gone(
+            str(path.resolve()),
+            files,
+            index,
+            lambda location: _name(Path(location), cwd),
+            dry_run=dry_run,
+        )
+
+
+def _ingested(
+    files: Sequence[SourceFile], collection: str, index: LocalIndex | None, encoder: Encoder, *, dry_run: bool
+) -> Iterable[Outcome]:
     outcomes = ingest(files, collection, index, encoder, dry_run=dry_run)
-    done = list(show_progress("ingest", "files")(outcomes, len(files)))
+    return show_progress("ingest", "files")(outcomes, len(files))
+
+
+def _report(collection: str, outcomes: Iterable[Outcome]) -> None:
+    done = list(outcomes)
     for outcome in done:
         if outcome.kind != "unchanged":
-            print(outcome)
+            print(printable(str(outcome)))
     counts = Counter(outcome.kind for outcome in done)
     counted = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
     print(f"{collection}: {counted}; {sum(outcome.n_chunks for outcome in done)} chunks")
@@ -72,11 +105,14 @@ def _list(options: argparse.Namespace, settings: IngestSettings) -> None:
     with open_local_index(settings.database, None) as index:
         for document in index.documents(options.collection):
             collection = document.collection or "(no collection)"
-            print(f"{collection}  {document.path}  {document.n_chunks} chunks  {document.ingested_at}")
+            path = printable(document.path)
+            print(f"{collection}  {path}  {document.n_chunks} chunks  {document.ingested_at}")
 
 
 def _delete(options: argparse.Namespace, settings: IngestSettings) -> None:
     """Takes out the files that are named, and those in the folders that are, be they still there or not."""
+    if not options.paths:
+        raise SiteError("--delete: name the files or folders to take out (ralph ingest --list)")
     with open_local_index(settings.database, None) as index:
         documents = index.documents(options.collection)
         for named in options.paths:
@@ -86,7 +122,7 @@ def _delete(options: argparse.Namespace, settings: IngestSettings) -> None:
             if not found:
                 raise SiteError(f"{named}: the index has nothing of it (ralph ingest --list)")
             for document in found:
-                print(f"{document.path}: {index.delete(document.url)} chunks taken out")
+                print(f"{printable(document.path)}: {index.delete(document.url)} chunks taken out")
 
 
 def find_sources(paths: Sequence[Path], cwd: Path) -> Iterator[SourceFile]:
@@ -97,16 +133,28 @@ def find_sources(paths: Sequence[Path], cwd: Path) -> Iterator[SourceFile]:
     """
     seen: set[Path] = set()
     for named in paths:
-        path = named.resolve()
-        if not path.exists():
-            raise SiteError(f"{named}: is not there")
+        path = _real(named)
         if not path.is_dir() and path.suffix.lower() not in SUFFIXES:
             raise SiteError(f"{named}: only {', '.join(SUFFIXES)} files can be ingested")
+        if not path.is_dir() and not path.is_file():  # reading a FIFO would wait for ever
+            raise SiteError(f"{named}: is no regular file")
         for file in _walk(path) if path.is_dir() else [path]:
             if file not in seen:
                 seen.add(file)
-                name = file.relative_to(cwd) if file.is_relative_to(cwd) else file
-                yield SourceFile(str(file), name.as_posix(), partial(_read, file))
+                yield SourceFile(str(file), _name(file, cwd), partial(_read, file))
+
+
+def _name(file: Path, cwd: Path) -> str:
+    return (file.relative_to(cwd) if file.is_relative_to(cwd) else file).as_posix()
+
+
+def _real(named: Path) -> Path:
+    try:
+        return Path(os.path.realpath(named, strict=True))  # Path.resolve has no OSError for a loop of links
+    except FileNotFoundError:
+        raise SiteError(f"{named}: is not there") from None
+    except OSError as error:
+        raise SiteError(f"{named}: cannot be read ({error.strerror})") from None
 
 
 def _walk(root: Path) -> Iterator[Path]:

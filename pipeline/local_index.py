@@ -59,6 +59,11 @@ class LocalIndex:
         ).get
         return digest
 
+    def locations(self, folder: str) -> list[str]:
+        """The absolute paths of the files beneath a folder, which is one itself, in order."""
+        sql = "SELECT location FROM file WHERE substr(location, 1, length(?1)) = ?1 ORDER BY location"
+        return [location for (location,) in self._connection.execute(sql, (f"{folder.rstrip('/')}/",))]
+
     def vectors(self, location: str) -> dict[str, Vector]:
         """The vectors of a file's chunks, (dim,) float32, by the passage texts that they were made of."""
         sql = """

@@ -1,12 +1,12 @@
-"""What the local chat searches: every collection of a bundle, or of an index that is being written."""
+"""What the local chat searches: every collection of a bundle, and of the local index beside it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from handler.bundle.bundle import Bundle
-from handler.bundle.live import LiveIndex
+from handler.bundle.joined import Joined, search_distinct
 from handler.bundle.types import BundleError
 from handler.followup import Search
 from handler.local.settings import LocalSettings
@@ -17,10 +17,10 @@ LIVE = "live"
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """A bundle, and the live index that stands in for its own one, if any."""
+    """A bundle, and the live index that is asked together with it."""
 
     bundle: Bundle
-    live: LiveIndex | None = None
+    joined: Joined
 
     @classmethod
     def open(cls, settings: LocalSettings) -> Library:
@@ -29,10 +29,8 @@ class Library:
         Raises BundleError when the bundle cannot be used, or the live index does not fit its model.
         """
         bundle = Bundle.open(settings.base.bundle.resolve()).with_max_distance(settings.base.max_distance)
-        if settings.database is None:
-            return cls(bundle)
+        library = cls(bundle, Joined(settings.database, required=settings.is_database_named))
         try:
-            library = cls(bundle, LiveIndex(settings.database))
             library.current()
         except BundleError as error:
             raise BundleError(f"RAG_DB_PATH: {error}") from None
@@ -41,21 +39,13 @@ class Library:
     @property
     def version(self) -> str:
         """The version of what is searched."""
-        return LIVE if self.live else self.bundle.manifest.version
+        return LIVE if self.joined.is_asked else self.bundle.manifest.version
 
     def current(self) -> Bundle:
         """What is searched now. Raises BundleError when a live index cannot be read, or does not fit."""
-        if self.live is None:
-            return self.bundle
-        index, spec = self.live.current(), self.bundle.encoder.spec
-        if len(index) and (index.model != spec.fingerprint or index.vectors.shape[1] != spec.dim):
-            raise BundleError(
-                f"{self.live.path} was made with another embedding model than the bundle's {spec.name}: "
-                "build it again with that one, or name its bundle in RALPH_BUNDLE"
-            )
-        return replace(self.bundle, index=index)
+        return self.joined.with_bundle(self.bundle)
 
     def search(self) -> Search:
         """A search of all that is there now, private collections too. Raises what `current` raises."""
         bundle = self.current()
-        return partial(bundle.search, collections=tuple(bundle.index.collections))
+        return partial(search_distinct, bundle, collections=tuple(bundle.index.collections))

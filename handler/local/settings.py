@@ -27,12 +27,13 @@ _CLOUD = re.compile(r"[:-]cloud$", re.IGNORECASE)
 class LocalSettings:
     """What `ralph local` was told.
 
-    `base` names the bundle, whose model embeds questions. `database` is a live index to ask in place of the
-    bundle's own. `host` is a loopback address.
+    `base` names the bundle, whose model embeds questions. `database` is the local index, asked together with
+    the bundle's own; one that was not named may be missing. `host` is a loopback address.
     """
 
     base: Settings
-    database: Path | None
+    database: Path
+    is_database_named: bool
     ollama: OllamaSettings
     state_dir: Path
     host: str
@@ -51,9 +52,12 @@ def read_local_settings(
     read_settings does.
     """
     database = environ.get("RAG_DB_PATH")
+    # Where `ralph ingest` puts it; the handler imports nothing of the pipeline.
+    data = Path(environ.get("XDG_DATA_HOME") or Path(environ.get("HOME") or "/", ".local", "share"))
     return LocalSettings(
         base=read_settings(environ, bundle),
-        database=Path(database).expanduser() if database else None,
+        database=Path(database).expanduser() if database else data / "ralph" / "rag.db",
+        is_database_named=bool(database),
         ollama=OllamaSettings(
             url=_ollama_url(environ.get("OLLAMA_HOST") or "127.0.0.1"),
             model=_model(environ.get("OLLAMA_CHAT_MODEL") or "llama3.2"),

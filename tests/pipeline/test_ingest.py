@@ -97,6 +97,62 @@ def test_a_folder_is_listed_and_deleted_even_when_it_is_gone(run: Run, notes: Pa
     assert (code, "has nothing of it" in err) == (2, True)
 
 
+def test_what_a_folder_has_no_longer_is_taken_out_and_what_lies_elsewhere_stays(
+    run: Run, notes: Path
+) -> None:
+    for folder in ("a", "a b", "b"):
+        write(
+            notes, {f"{folder}/stays.md": f"Stays in {folder}.", f"{folder}/goes.md": f"Goes from {folder}."}
+        )
+        write(notes, {f"{folder}/.hidden.md": f"Named in {folder}."})
+    run("a", "a b", "b/stays.md", "b/goes.md", "a/.hidden.md", "--collection", "notes")
+    for folder in ("a", "a b", "b"):
+        (notes / folder / "goes.md").unlink()
+    dry = run("a", "--collection", "diary", "--dry-run")[1].splitlines()
+    assert dry[0] == "a/goes.md: gone"
+    assert "a/goes.md" in run("--list")[1]
+    # Another collection than it was in: gone is gone.
+    assert run("a", "--collection", "diary")[1].splitlines()[0] == "a/goes.md: gone"
+    listed = run("--list")[1]
+    for name in ("a/stays.md", "a/.hidden.md", "a b/stays.md", "a b/goes.md", "b/stays.md", "b/goes.md"):
+        assert f"  {notes / name}  " in listed
+    assert "a/goes.md" not in listed
+
+
+def test_of_a_folder_in_which_nothing_is_left_all_stays_as_its_disk_may_be_missing(
+    run: Run, notes: Path
+) -> None:
+    write(notes, {"disk/one.md": "One.", "disk/two.md": "Two.", "other.md": "Other."})
+    run(".", "--collection", "notes")
+    (notes / "disk" / "one.md").unlink()
+    (notes / "disk" / "two.md").unlink()
+    code, _, err = run("disk", "--collection", "notes")
+    assert (code, "no .md, .mdx, .txt file in disk" in err, "--delete" in err) == (2, True, True)
+    run("disk", "other.md", "--collection", "notes")
+    assert len(run("--list")[1].splitlines()) == 3
+
+
+def test_a_file_that_was_renamed_keeps_its_address(run: Run, notes: Path) -> None:
+    write(notes, {"one.md": "---\nurl: https://example.org/one\n---\nOne."})
+    run(".", "--collection", "notes")
+    (notes / "one.md").rename(notes / "a name before.md")
+    lines = run(".", "--collection", "notes")[1].splitlines()
+    assert lines[:2] == ["one.md: gone", "a name before.md: new, 1 chunk"]
+
+
+def test_what_names_would_do_to_a_terminal_is_escaped(run: Run, notes: Path) -> None:
+    write(notes, {"a\x1b[31mb\n\u202ec.md": "One."})
+    listed = "a\\x1b[31mb\\n\\u202ec.md"
+    outs = [
+        run(".", "--collection", "notes")[1],
+        run("--list")[1],
+        run("--delete", "a\x1b[31mb\n\u202ec.md")[1],
+    ]
+    assert all(listed in out and "\x1b" not in out and "\u202e" not in out for out in outs)
+    err = run("no\x1b[31m.md", "--collection", "notes")[2]
+    assert err == "ralph ingest: no\\x1b[31m.md: is not there\n"
+
+
 def test_a_dry_run_changes_nothing(run: Run, notes: Path, environ: Mapping[str, str]) -> None:
     write(notes, {"one.md": "One."})
     code, out, _ = run(".", "--collection", "notes", "--dry-run")
@@ -119,12 +175,18 @@ def test_a_dry_run_changes_nothing(run: Run, notes: Path, environ: Mapping[str, 
         (["picture.png", "--collection", "notes"], "only .md, .mdx, .txt files"),
         (["--collection", "notes"], "no .md, .mdx, .txt file in nothing"),
         (["--list"], "nothing was ingested yet"),
+        (["--delete"], "name the files or folders to take out"),
+        (["pipe.md", "--collection", "notes"], "pipe.md: is no regular file"),
+        (["loop.md", "--collection", "notes"], "loop.md: cannot be read"),
+        (["x" * 300 + ".md", "--collection", "notes"], "x.md: cannot be read"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_sentence(
     run: Run, notes: Path, argv: list[str], message: str
 ) -> None:
     (notes / "picture.png").write_bytes(b"")
+    (notes / "loop.md").symlink_to("loop.md")
+    os.mkfifo(notes / "pipe.md")
     code, out, err = run(*argv)
     assert (code, out) == (2, "")
     assert message in err
@@ -199,6 +261,8 @@ def test_what_is_no_page_is_refused_with_the_reason(
         source("empty.md", "---\ntitle: Empty\n---\n"),
         source("large.md", "x" * ((1 << 20) + 1)),
         SourceFile("/notes/locked.md", "locked.md", unreadable),
+        SourceFile("/notes/binary.md", "binary.md", lambda: b"\x89PNG\r\n\x00\x00\x00\rIHDR"),
+        SourceFile("/notes/wide.md", "wide.md", lambda: "Wide.".encode("utf-16")),
         source("\udcff.md", "Text."),
         source("one.md", "---\nurl: https://example.org/\n---\nText."),
         source("two.md", "---\nurl: https://example.org/\n---\nOther text."),
@@ -212,6 +276,8 @@ def test_what_is_no_page_is_refused_with_the_reason(
         "empty.md: refused, no text",
         "large.md: refused, it has more than 1 MB",
         "locked.md: refused, permission denied",
+        "binary.md: refused, binary",
+        "wide.md: new, 1 chunk",
         "\\udcff.md: refused, its name is not UTF-8",
         "one.md: new, 1 chunk",
         "two.md: refused, another file has the address https://example.org/ already",

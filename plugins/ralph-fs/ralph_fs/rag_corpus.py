@@ -9,14 +9,11 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from handler.bundle.bundle import Bundle
-from handler.bundle.joined import join
-from handler.bundle.live import LiveIndex
-from handler.bundle.reader import Index
+from handler.bundle.joined import Joined
 from handler.bundle.types import BundleError
 from pipeline.site import SiteError
 from ralph_fs.refusal import RefusedError
@@ -32,8 +29,7 @@ class Corpus:
         self._lock = threading.Lock()
         self._folder: Path | None = None
         self._bundle: Bundle | None = None
-        self._live: LiveIndex | None = None
-        self._joined: tuple[Index, Index, Index] | None = None
+        self._joined = Joined(self.settings.database)
 
     def bundle(self) -> Bundle:
         """The bundle, whose model embeds files and questions alike. Raises BundleError."""
@@ -45,15 +41,7 @@ class Corpus:
 
     def current(self) -> Bundle:
         """The bundle with the local index in it, as both are now. Raises BundleError."""
-        bundle = self.bundle()
-        if not self.settings.database.exists():
-            return bundle
-        with self._lock:
-            self._live = self._live or LiveIndex(self.settings.database)
-            local = self._live.current()
-            if self._joined is None or self._joined[0] is not bundle.index or self._joined[1] is not local:
-                self._joined = bundle.index, local, join(bundle.index, local)
-            return replace(bundle, index=self._joined[2])
+        return self._joined.with_bundle(self.bundle())
 
     def shown_address(self, url: str) -> str:
         """An address as the client would write it: a file's as a path, relative if in the root folder."""

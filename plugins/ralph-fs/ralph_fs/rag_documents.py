@@ -7,9 +7,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
+from pathlib import Path
 
 from handler.bundle.manifest import read_manifest
-from pipeline.ingest import MAX_FILE_BYTES, SUFFIXES, Outcome, SourceFile, find_collection, ingest
+from pipeline.ingest import (
+    MAX_FILE_BYTES,
+    SUFFIXES,
+    Outcome,
+    SourceFile,
+    find_collection,
+    ingest,
+    take_out_gone,
+)
 from pipeline.local_index import LocalIndex, open_local_index
 from pipeline.site import SiteError
 from ralph_fs.opening import open_file
@@ -38,14 +47,14 @@ def ingest_file(corpus: Corpus, place: Place, collection: str) -> str:
 
 
 def ingest_folder(corpus: Corpus, place: Place, collection: str, *, dry_run: bool, report: Report) -> str:
-    """Puts the files beneath a folder in, and says what came of those that were not there. RefusedError."""
+    """Puts the files beneath a folder in, takes out those that it has no longer, and says it. RefusedError."""
     walk = Walk(place, enters=lambda entry: not _is_hidden(entry))
     found = (entry for entry in walk if entry.kind == "file" and not _is_hidden(entry))
     places = [place.beneath(*entry.names) for entry in found if _is_text(entry.names[-1])]
     notes = [note for note in (walk.note(),) if note]
     if len(places) > MAX_FILES:
         notes.append(f"the first {MAX_FILES:,} of {len(places):,} files; name smaller folders for the rest")
-    outcomes = _ingest(corpus, places[:MAX_FILES], collection, dry_run=dry_run, report=report)
+    outcomes = _ingest(corpus, places[:MAX_FILES], collection, folder=place, dry_run=dry_run, report=report)
     counts = Counter(outcome.kind for outcome in outcomes)
     counted = ", ".join(f"{n:,} {kind}" for kind, n in sorted(counts.items())) or "no files to ingest"
     done = "; a dry run, nothing was changed" if dry_run else ""
@@ -79,7 +88,10 @@ def list_documents(corpus: Corpus, collection: str) -> str:
 def delete_document(corpus: Corpus, path: str) -> str:
     """Takes a file out of the local index, by its path or its address. Raises RefusedError."""
     with corpus.refusing(), open_local_index(corpus.settings.database, None) as index:
-        n_chunks = index.delete(corpus.location(path))
+        try:
+            n_chunks = index.delete(corpus.location(path))
+        except ValueError:  # a NUL or half a character, which no name in the index has
+            n_chunks = 0
     if not n_chunks:
         raise RefusedError(f"{shown(path)}: was not ingested; rag_list_documents names what was")
     return f"{shown(path)}: {n_chunks:,} chunks taken out"
@@ -90,6 +102,7 @@ def _ingest(
     places: Sequence[Place],
     collection: str,
     *,
+    folder: Place | None = None,
     dry_run: bool,
     report: Report = lambda *_: None,
 ) -> list[Outcome]:
@@ -100,7 +113,17 @@ def _ingest(
         if dry_run and not corpus.settings.database.exists():
             return _reported(ingest(files, name, None, encoder, dry_run=True), len(files), report)
         with open_local_index(corpus.settings.database, encoder.spec) as index:
-            return _reported(ingest(files, name, index, encoder, dry_run=dry_run), len(files), report)
+            gone = _gone(folder, files, index, dry_run=dry_run) if folder else []
+            return gone + _reported(ingest(files, name, index, encoder, dry_run=dry_run), len(files), report)
+
+
+def _gone(folder: Place, files: Sequence[SourceFile], index: LocalIndex, *, dry_run: bool) -> list[Outcome]:
+    location = _location(folder)
+
+    def name(gone: str) -> str:
+        return folder.beneath(*Path(gone).relative_to(location).parts).shown
+
+    return take_out_gone(location, files, index, name, dry_run=dry_run)
 
 
 def _reported(outcomes: Iterator[Outcome], total: int, report: Report) -> list[Outcome]:
@@ -112,8 +135,11 @@ def _reported(outcomes: Iterator[Outcome], total: int, report: Report) -> list[O
 
 
 def _source(place: Place) -> SourceFile:
-    location = os.path.realpath(os.path.join(place.root, *place.parts))  # noqa: PTH118
-    return SourceFile(location, place.shown, partial(_read, place))
+    return SourceFile(_location(place), place.shown, partial(_read, place))
+
+
+def _location(place: Place) -> str:
+    return os.path.realpath(os.path.join(place.root, *place.parts))  # noqa: PTH118
 
 
 def _read(place: Place) -> bytes:

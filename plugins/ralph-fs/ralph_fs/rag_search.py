@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
+from handler.bundle.joined import search_distinct
 from handler.bundle.reader import Index
 from handler.bundle.search import Hit
 from handler.bundle.types import Chunk
@@ -28,10 +29,8 @@ def search(corpus: Corpus, query: str, collections: Sequence[str], top_k: int, *
         for name in collections:
             if name not in known:
                 raise RefusedError(f"{shown(name)}: nothing is in it; there are {', '.join(known) or 'none'}")
-        # What is in both is shown once, so there must be others to take its place.
-        found = bundle.search(query, collections=collections or known, top_k=2 * top_k)
-    hits = _distinct(found.hits)[:top_k]
-    texts = [_told(corpus, hit, explain=explain) for hit in hits] or [NOTHING]
+        found = search_distinct(bundle, query, collections or known, top_k)
+    texts = [_told(corpus, hit, explain=explain) for hit in found.hits] or [NOTHING]
     return "\n\n".join([f"[{found.gate.reason}]", *texts] if explain else texts)
 
 
@@ -49,18 +48,6 @@ def get_chunk(corpus: Corpus, chunk_id: str, n_around: int, *, whole_page: bool)
         chunks = index.chunks(around.tolist())
     head = f"{chunks[0].title}\n{corpus.shown_address(chunks[0].url)}, {len(rows)} chunks"
     return _bounded(head, chunks)
-
-
-def _distinct(hits: Iterable[Hit]) -> list[Hit]:
-    """The hits without those whose page or text came before: a file here may be a page of the bundle."""
-    seen: set[str] = set()
-    kept = []
-    for hit in hits:
-        names = {hit.chunk.url, " ".join(hit.chunk.text.split())}
-        if not names & seen:
-            kept.append(hit)
-        seen |= names
-    return kept
 
 
 def _told(corpus: Corpus, hit: Hit, *, explain: bool) -> str:
@@ -87,7 +74,8 @@ def _page_id(url: str) -> str:
 def _find(index: Index, chunk_id: str) -> tuple[int, int]:
     """The number of an id's page, and the place of the chunk in it, from 0."""
     page_id, _, ordinal = chunk_id.partition(":")
-    if ordinal.isascii() and ordinal.isdecimal():
+    # Longer ones are no number of a chunk, and from 4,300 digits on Python makes no number of them.
+    if len(ordinal) < 10 and ordinal.isascii() and ordinal.isdecimal():
         for url, number in index.page_number_by_url.items():
             if _page_id(url) == page_id:
                 return number, int(ordinal)

@@ -55,6 +55,8 @@ def register(server: MCPServer, settings: Settings) -> None:
         from ralph_fs.rag_documents import ingest_folder
 
         def report(done: int, total: int) -> None:
+            # What is in by now stays; the next call goes on from there.
+            anyio.from_thread.check_cancelled()
             anyio.from_thread.run(context.report_progress, done, total)
 
         return ingest_folder(corpus(), scope.place(path), collection, dry_run=dry_run, report=report)

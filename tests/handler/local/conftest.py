@@ -54,6 +54,7 @@ def start_chat(api: OllamaApi, make_bundle: MakeBundle, tmp_path: Path) -> Itera
                 {
                     "OLLAMA_HOST": api.url,
                     "STATE_DIR": str(tmp_path / "state"),
+                    "XDG_DATA_HOME": str(tmp_path / "data"),
                     "RALPH_BUNDLE": str(make_bundle()),
                     **(environ or {}),
                 }

@@ -179,11 +179,37 @@ def database(make_bundle: MakeBundle, tmp_path: Path) -> Path:
     return path
 
 
-def test_a_live_index_stands_in_for_the_bundles(start_chat: StartChat, database: Path) -> None:
+def test_a_live_index_is_asked_together_with_the_bundles(start_chat: StartChat, database: Path) -> None:
     chat = start_chat({"RAG_DB_PATH": str(database)})
-    events = ask(chat, "Where is the key?")
-    assert [source["title"] for source in events[0][1]["sources"]] == ["Key"]
+    events = ask(chat, "Which key hangs behind the piano?")
+    titles = [source["title"] for source in events[0][1]["sources"]]
+    assert (titles[0], "Music" in titles) == ("Key", True)
     assert events[-1][1]["bundle"] == "live"
+    assert chat.client.get("/api/about").json()["collections"] == ["diary", "notes", "vault"]
+
+
+def test_a_copy_of_the_bundles_index_is_asked_without_doubles(
+    start_chat: StartChat, sample_bundle: Path, database: Path
+) -> None:
+    database.write_bytes((sample_bundle / "rag.db").read_bytes())
+    question = "What does the pond have?"
+    alone, both = (ask(start_chat(environ), question) for environ in ({}, {"RAG_DB_PATH": str(database)}))
+    assert both[0] == alone[0]
+
+
+def test_the_local_index_is_found_where_it_is_put_even_later(
+    start_chat: StartChat, database: Path, tmp_path: Path
+) -> None:
+    chat = start_chat()
+    assert "Key" not in str(ask(chat, "Where is the key?")[0])
+    (tmp_path / "data" / "ralph").mkdir(parents=True)
+    database.rename(tmp_path / "data" / "ralph" / "rag.db")
+    assert "Key" in str(ask(chat, "Where is the key?")[0])
+
+
+def test_a_named_index_that_is_not_there_is_refused(start_chat: StartChat, tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match=r"RAG_DB_PATH: .*none\.db cannot be read"):
+        start_chat({"RAG_DB_PATH": str(tmp_path / "none.db")})
 
 
 def test_a_question_sees_the_last_commit(start_chat: StartChat, database: Path) -> None:
@@ -191,7 +217,8 @@ def test_a_question_sees_the_last_commit(start_chat: StartChat, database: Path) 
     ask(chat, "Where is the key?")
     with closing(apsw.Connection(str(database))) as writer:
         writer.execute("PRAGMA journal_mode = WAL; UPDATE page SET title = 'New'").fetchall()
-    assert [source["title"] for source in ask(chat, "Where is the key?")[0][1]["sources"]] == ["New"]
+    titles = [source["title"] for source in ask(chat, "Where is the key?")[0][1]["sources"]]
+    assert ("New" in titles, "Key" in titles) == (True, False)
 
 
 def test_a_live_index_that_breaks_is_an_error_event(start_chat: StartChat, database: Path) -> None:
@@ -206,7 +233,7 @@ def test_a_live_index_that_breaks_is_an_error_event(start_chat: StartChat, datab
 def test_an_index_of_another_model_is_refused(start_chat: StartChat, database: Path) -> None:
     with closing(apsw.Connection(str(database))) as writer:
         writer.execute("UPDATE meta SET value = 'other' WHERE key = 'model'")
-    with pytest.raises(BundleError, match=r"RAG_DB_PATH: .*another embedding model"):
+    with pytest.raises(BundleError, match=r"RAG_DB_PATH: .*different embedding models"):
         start_chat({"RAG_DB_PATH": str(database)})
 
 

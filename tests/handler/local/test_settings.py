@@ -8,6 +8,7 @@ import pytest
 
 from handler.local.settings import LocalSettings, read_local_settings
 from handler.settings import SettingsError
+from pipeline.settings import read_ingest_settings
 
 
 def read(host: str | None = None, port: int | None = None, **environ: str) -> LocalSettings:
@@ -16,7 +17,11 @@ def read(host: str | None = None, port: int | None = None, **environ: str) -> Lo
 
 def test_all_settings_are_optional() -> None:
     settings = read()
-    assert (settings.host, settings.port, settings.database) == ("127.0.0.1", 3002, None)
+    assert (settings.host, settings.port) == ("127.0.0.1", 3002)
+    assert (settings.database, settings.is_database_named) == (
+        Path("/home/me/.local/share/ralph/rag.db"),
+        False,
+    )
     assert settings.ollama.url == "http://127.0.0.1:11434"
     assert (settings.ollama.model, settings.ollama.num_ctx, settings.ollama.timeout_s) == (
         "llama3.2",
@@ -25,6 +30,15 @@ def test_all_settings_are_optional() -> None:
     )
     assert settings.state_dir == Path("/home/me/.local/state/ralph")
     assert read(OLLAMA_HOST="", RAG_DB_PATH="", LOCAL_PORT="", OLLAMA_CHAT_MODEL="") == settings
+
+
+@pytest.mark.parametrize(
+    "environ", [{}, {"XDG_DATA_HOME": "/data"}, {"RAG_DB_PATH": "/rag.db"}, {"HOME": ""}]
+)
+def test_the_local_index_is_where_ingest_puts_it(environ: dict[str, str]) -> None:
+    environ = {"HOME": "/home/me", **environ}
+    settings = read_local_settings({"RALPH_BUNDLE": "/bundle", **environ})
+    assert settings.database == read_ingest_settings(environ).database
 
 
 def test_every_setting_is_read() -> None:
@@ -38,6 +52,7 @@ def test_every_setting_is_read() -> None:
     )
     assert (settings.ollama.model, settings.ollama.num_ctx) == ("qwen3:8b", 16384)
     assert (settings.ollama.timeout_s, settings.database) == (7.5, Path("/rag.db"))
+    assert settings.is_database_named
     assert (settings.state_dir, settings.port) == (Path("/state"), 4000)
     assert read(port=0, LOCAL_PORT="4000").port == 0
 

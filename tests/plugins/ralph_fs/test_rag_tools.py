@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -11,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+import anyio
 import apsw
 import pytest
 from mcp import Client
@@ -164,6 +166,35 @@ def test_a_folder_is_ingested_without_what_is_hidden_linked_or_of_another_kind(
     assert again == ["3 refused, 3 unchanged; 0 chunks", *expected[1:4], expected[-1]]
 
 
+def test_what_a_folder_has_no_longer_is_taken_out_and_what_lies_elsewhere_stays(
+    call: Call, ground: Ground
+) -> None:
+    write(ground, {f"{folder}/{n}.md": f"Note {n} in {folder}.\n" for folder in ("a", "ab") for n in (1, 2)})
+    for folder in ("a", "ab"):
+        call("rag_ingest_directory", path=folder, collection="notes")
+        (ground.root / folder / "2.md").unlink()
+    arguments = {"path": "./a/", "collection": "diary"}
+    dry = call("rag_ingest_directory", **arguments, dry_run=True).text.splitlines()
+    assert dry == [
+        "1 changed, 1 gone; 1 chunks; a dry run, nothing was changed",
+        "./a/2.md: gone",
+        "./a/1.md: changed, 1 chunk",
+    ]
+    assert "a/2.md" in call("rag_list_documents").text
+    done = call("rag_ingest_directory", **arguments).text.splitlines()
+    assert done == ["1 changed, 1 gone; 1 chunks", *dry[1:]]
+    listed = call("rag_list_documents").text
+    assert [f": {name}, " in listed for name in ("a/1.md", "a/2.md", "ab/1.md", "ab/2.md")] == [
+        True,
+        False,
+        True,
+        True,
+    ]
+    (ground.root / "ab" / "1.md").unlink()
+    assert call("rag_ingest_directory", path="ab", collection="notes").text.startswith("no files")
+    assert "ab/2.md" in call("rag_list_documents").text
+
+
 def test_a_page_that_became_private_is_taken_out(call: Call, ground: Ground) -> None:
     write(ground, {"boat.md": "The boat.\n"})
     call("rag_ingest_file", path="boat.md", collection="notes")
@@ -236,8 +267,43 @@ def test_a_chunk_is_read_with_its_neighbours_or_its_page(call: Call, ground: Gro
     (server,) = ids(call("rag_search", query="nginx server", top_k=1))
     call("rag_delete_document", path="book.md")
     assert "nginx" in call("rag_get_chunk", id=server).text
-    for wrong in (first, "", "123", f"{server}9", "x:y", f"{server.partition(':')[0]}:-1"):
-        assert call("rag_get_chunk", id=wrong).is_error
+    page_id = server.partition(":")[0]
+    for wrong in (first, "", "123", f"{server}9", "x:y", f"{page_id}:-1", f"{page_id}:{'9' * 5_000}"):
+        answer = call("rag_get_chunk", id=wrong)
+        assert answer.is_error
+        assert "search" in answer.text
+
+
+def test_an_edited_copy_of_a_published_page_stands_in_for_it(call: Call, ground: Ground) -> None:
+    (server,) = ids(call("rag_search", query="nginx server", top_k=1))
+    address = "https://example.org/notes/server"
+    write(ground, {"server.md": f"---\nurl: {address}\n---\n# Server\n\nThe server runs Caddy now.\n"})
+    call("rag_ingest_file", path="server.md", collection="notes")
+    for text in (
+        call("rag_search", query="server nginx Caddy", top_k=20).text,
+        call("rag_get_chunk", id=server).text,
+    ):
+        assert "Caddy now" in text
+        assert "runs nginx" not in text
+
+
+@pytest.mark.parametrize("path", ["a\0b", "/no.md", "https://example.org/no"])
+def test_what_was_not_ingested_is_not_deleted(call: Call, path: str) -> None:
+    call("rag_ingest_file", path="docs/page.md", collection="notes")
+    answer = call("rag_delete_document", path=path)
+    assert (answer.is_error, "was not ingested" in answer.text) == (True, True)
+
+
+def test_an_index_that_was_made_anew_is_asked_by_a_server_that_had_the_old_one_open(
+    call: Call, settings: Settings
+) -> None:
+    page = {"path": "docs/page.md", "collection": "notes"}
+    call("rag_ingest_file", **page)
+    assert "docs/page.md" in call("rag_search", query="pond algae").text
+    settings.rag.database.unlink()
+    assert "docs/page.md" not in call("rag_search", query="pond algae").text
+    call("rag_ingest_file", **page)
+    assert "docs/page.md" in call("rag_search", query="pond algae").text
 
 
 def test_what_is_in_both_is_shown_once(call: Call, ground: Ground) -> None:
@@ -312,6 +378,28 @@ def test_progress_is_reported_file_by_file(settings: Settings, ground: Ground) -
 
     with_client(make_server(settings), ingest)
     assert reported == [(n, 5) for n in range(1, 6)]
+
+
+def test_an_ingest_that_is_cancelled_stops_and_what_is_in_stays(settings: Settings, ground: Ground) -> None:
+    n_files = 400
+    write(ground, {f"many/{n}.md": f"Note {n} of the pond.\n" for n in range(n_files)})
+
+    async def cancel(client: Client) -> str:
+        arguments = {"path": "many", "collection": "notes"}
+        with anyio.CancelScope() as scope:
+
+            async def report(progress: float, total: float | None, message: str | None) -> None:
+                scope.cancel()
+
+            await client.call_tool("rag_ingest_directory", arguments, progress_callback=report)
+        assert scope.cancelled_caught
+        return (await answer_of(client, "rag_list_documents", {})).text
+
+    with_client(make_server(settings), cancel)
+    listed = caller(settings)("rag_ingest_directory", path="many", collection="notes", dry_run=True).text
+    counts = {kind: int(n) for n, kind in re.findall(r"(\d+) (new|unchanged)", listed.splitlines()[0])}
+    assert 0 < counts["unchanged"] < n_files
+    assert sum(counts.values()) == n_files
 
 
 def test_the_schemas_are_short_and_tell_what_a_tool_changes(settings: Settings) -> None:
