@@ -125,6 +125,15 @@ def test_a_larger_font_of_a_person_stays_and_its_text_is_measured_anew(
         assert text["height"] == 37.5 * len(text["text"].split("\n"))
 
 
+def test_a_new_label_in_a_larger_font_of_a_person_has_room(file: Document, tmp_path: Path) -> None:
+    named(file, "label of node api")["fontSize"] = 40
+    spec = everything()
+    spec["nodes"][0]["label"] = "API servers of both regions"
+    new = draw_map(spec, tmp_path, file)
+    assert named(new, "label of node api")["fontSize"] == 40
+    assert named(new, "label of node api")["height"] < named(new, "node api")["height"]
+
+
 def test_colours_and_strokes_of_a_person_stay_when_the_theme_changes(file: Document, tmp_path: Path) -> None:
     named(file, "node api").update(strokeColor="#ff0000", backgroundColor="#ffeeee", strokeStyle="dotted")
     named(file, "edge api -> queue").update(strokeColor="#00ff00", strokeWidth=4)
@@ -225,7 +234,7 @@ def test_a_label_that_a_person_put_on_an_arrow_stays_after_it(file: Document, tm
     words = drawn_by_hand(
         "text", "words", "zz", text="mine", originalText="mine", fontSize=20, fontFamily=5,
         lineHeight=1.25, textAlign="center", verticalAlign="middle", containerId=arrow["id"], autoResize=True,
-        width=60, height=25,
+        width=60, height=25, x=arrow["x"], y=arrow["y"],
     )  # fmt: skip
     words["index"] = arrow["index"] + "V"
     arrow["boundElements"].append({"type": "text", "id": "words"})

@@ -112,6 +112,40 @@ def makes_an_elbow_diagonal(file: Document) -> str:
     return str(element["id"])
 
 
+def changes_the_picture(**fields: str) -> Callable[[Document], str]:
+    def change(file: Document) -> str:
+        next(iter(file["files"].values())).update(fields)
+        return str(named(file, "node logo")["id"])
+
+    return change
+
+
+def deletes(name: str, hanging: str) -> Callable[[Document], str]:
+    """Marks one element as deleted; the fault is expected under the id of the other, which needs it."""
+
+    def change(file: Document) -> str:
+        named(file, name)["isDeleted"] = True
+        return str(named(file, hanging)["id"])
+
+    return change
+
+
+def flattens_a_shape(file: Document) -> str:
+    named(file, "node api")["height"] = 20
+    return str(named(file, "label of node api")["id"])
+
+
+def shrinks_an_arrow_to_a_point(file: Document) -> str:
+    element = named(file, "edge api -> queue")
+    element.update(points=[[0, 0], [0, 0]], width=0, height=0)
+    return str(element["id"])
+
+
+def has_a_name_of_two_lines(file: Document) -> str:
+    named(file, "note note 1").update(id="of two\nlines", x="0")
+    return "of two\\nlines"
+
+
 def takes_the_file_away(file: Document) -> str:
     file["files"] = {}
     return str(named(file, "node logo")["id"])
@@ -217,6 +251,37 @@ BROKEN: dict[str, tuple[Callable[[Document], str], str]] = {
     "a text is empty": (sets("node words", "text", " "), "is empty, and Excalidraw drops it"),
     "an image has no file": (takes_the_file_away, "is not in files"),
     "a file has no data": (empties_the_file, "has no dataURL"),
+    "a file is no picture": (
+        changes_the_picture(mimeType="text/html", dataURL="data:text/html;base64,AAAA"),
+        "is 'text/html', no picture",
+    ),
+    "a file is not in Base64": (changes_the_picture(dataURL="data:image/png;base64,@"), "is not in Base64"),
+    "a file only says that it is a picture": (
+        changes_the_picture(dataURL="data:image/png;base64,aGVsbG8="),
+        "called 'image/png', but holds no picture",
+    ),
+    "an image is scaled to nothing": (sets("node logo", "scale", [0, 0]), "scale is [0, 0], not two numbers"),
+    "a label's shape is deleted": (deletes("node api", "label of node api"), "not there, or is deleted"),
+    "a shape's label is deleted": (deletes("label of node api", "node api"), "not there, or is deleted"),
+    "an arrow's shape is deleted": (deletes("node api", "edge api -> queue"), "not there, or is deleted"),
+    "a frame is deleted": (deletes("group frame", "node db"), "not there, or is deleted"),
+    "a frame's name is a number": (sets("group frame", "name", 5), "name is 5, neither null nor a text"),
+    "a label is far off its shape": (sets("label of node api", "x", 9000), "stands outside its container"),
+    "a label is far off its arrow": (
+        sets("label of edge api -> queue", "y", 9000),
+        "stands outside its container",
+    ),
+    "a label is higher than its shape": (flattens_a_shape, "px high, but its container"),
+    "a text was written over": (sets("label of node api", "originalText", "other"), "is other words than"),
+    "an angle is in degrees": (sets("node api", "angle", 90), "more than a turn: it is in radians"),
+    "an arrow is a point": (shrinks_an_arrow_to_a_point, "begins and ends at one point"),
+    "an elbow arrow's segments are a text": (
+        sets("edge api -> queue", "fixedSegments", "x"),
+        "neither null nor a list",
+    ),
+    "a number has hundreds of digits": (sets("node api", "x", 10**400), "not a number"),
+    "a value is a whole book": (sets("node api", "x", "q" * 100_000), "not a number"),
+    "an id is of two lines": (has_a_name_of_two_lines, "not a number"),
 }
 
 
@@ -236,7 +301,7 @@ def test_a_broken_file_is_named_in_a_line_with_its_element(sound: str, name: str
     id_ = breaks(file)
     found = faults(file)
     assert [fault for fault in found if says in fault and fault.startswith(id_ and f"{id_}: ")], found
-    assert all("\n" not in fault for fault in found)
+    assert all("\n" not in fault and len(fault) <= 300 for fault in found)
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -282,6 +347,21 @@ def test_a_file_that_excalidraw_itself_saved_is_sound(build: str) -> None:
     assert faults(json.loads((EDITED / f"edited-in-{build}.excalidraw").read_text("utf-8"))) == []
 
 
+@pytest.mark.parametrize("link", ["obsidian://open?vault=a", "[[A note]]", "tel:12", "#there", "docs/a.md"])
+def test_a_link_of_any_kind_that_excalidraw_keeps_is_sound(sound: str, link: str) -> None:
+    file: Document = json.loads(sound)
+    named(file, "node api")["link"] = link
+    assert faults(file) == []
+
+
+def test_deleted_elements_are_not_asked_what_they_refer_to(sound: str) -> None:
+    file: Document = json.loads(sound)
+    for element in file["elements"]:
+        element["isDeleted"] = True
+    named(file, "label of node api")["containerId"] = "gone"
+    assert faults(file) == []
+
+
 def test_arrows_of_older_files_have_no_fixed_point_and_are_sound(sound: str) -> None:
     file: Document = json.loads(sound)
     arrow = named(file, "edge queue -> ready")
@@ -299,3 +379,32 @@ def test_the_command_ends_in_1_and_names_the_file(
     path.write_text(json.dumps(file))
     assert main(["--validate", str(path)]) == 1
     assert capsys.readouterr().out == f"{path}: {id_}: x is '100', not a number\n"
+
+
+SVG = "<svg><!-- payload-start -->{}<!-- payload-end --></svg>"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.excalidraw", b"", ":1: is not JSON"),
+        ("a.excalidraw", b"{\n]", ":2: is not JSON"),
+        ("a.excalidraw", b"\x89PNG\r\n\x1a\n", ": is not UTF-8"),
+        ("a.excalidraw", "{}".encode("utf-16"), ": is not UTF-8"),
+        ("a.excalidraw", b"[" * 200_000, ": is JSON with too many digits or levels"),
+        ("a.excalidraw", b"9" * 5000, ": is JSON with too many digits or levels"),
+        ("a.excalidraw.svg", b"<svg/>", ": carries no Excalidraw drawing"),
+        ("a.excalidraw.svg", SVG.format("@@").encode(), ": the drawing in it is cut off or damaged"),
+        ("a.excalidraw.svg", SVG.format("WzFd").encode(), ": the drawing in it is cut off or damaged"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named_in_a_line_and_the_next_is_read_all_the_same(
+    name: str, content: bytes, says: str, sound: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, other = tmp_path / name, tmp_path / "sound.excalidraw"
+    path.write_bytes(content)
+    other.write_text(sound, encoding="utf-8-sig")
+    assert main(["--validate", str(path), str(other)]) == 1
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"{path}{says}")
+    assert second == f"{other}: sound"

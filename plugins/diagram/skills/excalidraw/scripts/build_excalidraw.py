@@ -42,6 +42,7 @@ from itertools import pairwise
 from pathlib import Path
 from random import Random
 from statistics import fmean
+from types import NoneType
 from typing import Any, Literal, TypeGuard, cast
 
 # ----------------------------------------------------------------------------------------------------
@@ -370,7 +371,12 @@ def nearest(word: str, known: Sequence[str]) -> str:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    """Whether it is one that JavaScript has: finite, and no whole number of hundreds of digits."""
+    return (
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and -sys.float_info.max <= value <= sys.float_info.max
+    )
 
 
 def is_safe_link(link: str) -> bool:
@@ -575,7 +581,11 @@ def node_size(node: Node, theme: Theme, folder: Path) -> Size:
     """The size of the node with its label: the given one, or larger where the label would not fit in."""
     if node.shape == "image":
         return image_node_size(node, theme, folder)
-    font, size = FONTS[theme.font], theme.font_size
+    return labelled_size(node, FONTS[theme.font], theme.font_size)
+
+
+def labelled_size(node: Node, font: int, size: float) -> Size:
+    """The size of a node that is no picture, with its label in a font of that size."""
     if node.size is not None:
         width, height = node.size
         width = max(width, smallest_width(node, font, size))
@@ -4013,7 +4023,13 @@ def node_with_edits(node: Node, drawn: Mapping[str, Element]) -> Node:
     if at is not None and node.shape == "image" and words is not None:
         # The node's box is that of image and label together, the wider of the two over its whole width.
         at = min(at[0], shape["x"] + shape["width"] / 2 - words["width"] / 2), at[1]
-    return dataclasses.replace(node, at=at, size=size, label=edited_words(words, label))
+    node = dataclasses.replace(node, at=at, size=size, label=edited_words(words, label))
+    if words is None or node.shape in ("text", "image") or words["fontFamily"] not in LINE_HEIGHTS:
+        return node
+    if is_edited(words, "style"):
+        # A label that a person made larger needs more room than the theme's.
+        node = dataclasses.replace(node, size=labelled_size(node, words["fontFamily"], words["fontSize"]))
+    return node
 
 
 def edited_place(element: Element | None, given: Point | None) -> Point | None:
@@ -4316,6 +4332,11 @@ CHOICES: Mapping[str, Sequence[object]] = {
     "startArrowhead": (None, *ARROWHEADS),
     "endArrowhead": (None, *ARROWHEADS),
 }
+# The last is what Excalidraw calls a picture of a kind that it does not know.
+PICTURE_TYPES = (
+    *("image/png", "image/jpeg", "image/gif", "image/webp", "image/svg+xml"),
+    *("image/bmp", "image/x-icon", "image/avif", "image/jfif", "application/octet-stream"),
+)
 # Kerning makes a line narrower than the sum of its characters: "AVATAR To. Ty. WAVE" by 6 %, few by more.
 NARROWEST = 0.85
 
@@ -4352,12 +4373,12 @@ def faults(file: object) -> list[str]:
         f"{id_}: {n} elements have this id" for id_, n in Counter(map(id_of, elements)).items() if n > 1
     ]
     found += order_faults(elements)
-    # How elements refer to each other is only asked of those that are sound in themselves.
-    by_id = {element["id"]: element for element in sound}
-    broken = {id_of(element) for element in elements} - set(by_id)
+    # How elements refer to each other is only asked of those that are there and sound in themselves.
+    by_id = {element["id"]: element for element in sound if not element["isDeleted"]}
     position = {element["id"]: i for i, element in enumerate(sound)}
+    broken = {repr(id_of(element)) for element in elements if id_of(element) not in position}
     files = file.get("files")
-    for element in sound:
+    for element in by_id.values():
         wrong = [
             *reference_faults(element, by_id),
             *frame_faults(element, by_id, position),
@@ -4367,9 +4388,17 @@ def faults(file: object) -> list[str]:
         ]
         # What hangs on a broken element is not a second fault.
         found += [
-            f"{element['id']}: {what}" for what in wrong if not any(repr(id_) in what for id_ in broken)
+            f"{element['id']}: {what}"
+            for what in wrong
+            if broken.isdisjoint(re.findall(r"""'[^']*'|"[^"]*\"""", what))
         ]
-    return found
+    return [one_line(fault) for fault in found]
+
+
+def one_line(fault: str) -> str:
+    """The fault as a terminal shows it in one line, without the middle of a very long value."""
+    line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in fault)
+    return line if len(line) <= 300 else f"{line[:200]} … {line[-80:]}"
 
 
 def id_of(element: object) -> object:
@@ -4430,11 +4459,18 @@ def range_faults(element: Element) -> list[str]:
         found += [
             f"{key} is {element[key]}, not above 0" for key in ("fontSize", "lineHeight") if element[key] <= 0
         ]
-    if element["link"] is not None and (
-        not isinstance(element["link"], str) or not is_safe_link(element["link"])
-    ):
+    if abs(element["angle"]) > math.tau:
+        found.append(f"angle is {element['angle']}, more than a turn: it is in radians")
+    if element["link"] is not None and not is_kept_link(element["link"]):
         found.append(f"link {element['link']!r} is not one that Excalidraw opens")
     return found
+
+
+def is_kept_link(link: object) -> bool:
+    """Whether Excalidraw leaves the link as it is: any but scripts, data and what has quotes in it."""
+    return isinstance(link, str) and not re.search(
+        r'^\s|\s$|["\x00-\x1f\x7f]|^(javascript|vbscript|data):', link, re.IGNORECASE
+    )
 
 
 def list_faults(element: Element) -> list[str]:
@@ -4461,6 +4497,14 @@ def list_faults(element: Element) -> list[str]:
         for key in ("frameId", "containerId")
         if element.get(key) is not None and not isinstance(element[key], str)
     ]
+    if element["type"] == "frame" and not isinstance(element["name"], (str, NoneType)):
+        found.append(f"name is {element['name']!r}, neither null nor a text")
+    if element["type"] == "image":
+        scale = element["scale"]
+        if not isinstance(scale, list) or len(scale) != 2 or not all(is_number(s) and s for s in scale):
+            found.append(f"scale is {scale!r}, not two numbers other than 0")
+    if not isinstance(element.get("fixedSegments"), (list, NoneType)):
+        found.append(f"fixedSegments is {element['fixedSegments']!r}, neither null nor a list")
     if "points" in element:
         found += points_faults(element)
     for key in ("startBinding", "endBinding"):
@@ -4480,6 +4524,8 @@ def points_faults(element: Element) -> list[str]:
     if len(points) < 2:
         return ["has fewer than two points, and Excalidraw drops it"]
     found = []
+    if len(points) == 2 and points[0][:2] == points[1][:2]:
+        return ["begins and ends at one point, and Excalidraw drops it"]
     if points[0][:2] != [0, 0]:
         found.append(f"its first point is {points[0]}, not [0, 0]")
     for key, axis in (("width", 0), ("height", 1)):
@@ -4574,7 +4620,7 @@ def reference_faults(element: Element, by_id: Mapping[str, Element]) -> list[str
         if n > 1:
             found.append(f"boundElements lists {id_!r} {n} times")
         if other is None:
-            found.append(f"boundElements lists {id_!r}, which is not there")
+            found.append(f"boundElements lists {id_!r}, which is not there, or is deleted")
         elif other["type"] == "text":
             if other["containerId"] != element["id"]:
                 found.append(
@@ -4599,7 +4645,7 @@ def frame_faults(element: Element, by_id: Mapping[str, Element], position: Mappi
         return []
     frame = by_id.get(frame_id)
     if frame is None:
-        return [f"frameId names {frame_id!r}, which is not there"]
+        return [f"frameId names {frame_id!r}, which is not there, or is deleted"]
     if frame["type"] not in ("frame", "magicframe"):
         return [f"frameId names {frame_id!r}, which is a {frame['type']}"]
     if element["type"] in ("frame", "magicframe"):
@@ -4628,12 +4674,14 @@ def text_faults(element: Element, by_id: Mapping[str, Element], position: Mappin
         found.append(
             f"text of {text.count(chr(10)) + 1} lines takes {height:g} px: height is {element['height']:g}"
         )
+    if element["originalText"] and "".join(element["originalText"].split()) != "".join(text.split()):
+        found.append(f"originalText {element['originalText'][:30]!r} is other words than text {text[:30]!r}")
     container_id = element["containerId"]
     if container_id is None:
         return found
     container = by_id.get(container_id)
     if container is None:
-        return [*found, f"containerId names {container_id!r}, which is not there"]
+        return [*found, f"containerId names {container_id!r}, which is not there, or is deleted"]
     if container["type"] not in ("rectangle", "ellipse", "diamond", "arrow"):
         return [*found, f"containerId names {container_id!r}, and a {container['type']} has no label"]
     if element["id"] not in [bound["id"] for bound in container["boundElements"] or ()]:
@@ -4641,16 +4689,21 @@ def text_faults(element: Element, by_id: Mapping[str, Element], position: Mappin
     if position[element["id"]] != position[container_id] + 1:
         found.append(f"does not directly follow its container {container_id!r}")
     if container["type"] != "arrow":
-        room = excalidraw_room(container["type"], container["width"])
-        if element["width"] > room + 1:
-            found.append(
-                f"is {element['width']:g} px wide, but its container {container_id!r} has room for {room:.0f}"
-            )
+        for key, what in (("width", "wide"), ("height", "high")):
+            room = excalidraw_room(container["type"], container[key])
+            if element[key] > room + 1:
+                found.append(
+                    f"is {element[key]:g} px {what}, but its container {container_id!r} has room "
+                    f"for {room:.0f}"
+                )
+    # A curve reaches a little beyond its points.
+    if not found and not container["angle"] and not touch(box_of(element), grown(drawn_box(container), 24)):
+        found.append(f"stands outside its container {container_id!r}, and Excalidraw leaves it there")
     return found
 
 
 def excalidraw_room(shape: str, width: float) -> float:
-    """The width for a label in a shape, by Excalidraw's getBoundTextMaxWidth."""
+    """The width (or height) for a label in a shape, by Excalidraw's getBoundTextMaxWidth (or Height)."""
     return {"ellipse": width / math.sqrt(2), "diamond": width / 2}.get(shape, width) - 2 * BOUND_TEXT_PADDING
 
 
@@ -4672,7 +4725,7 @@ def arrow_faults(element: Element, by_id: Mapping[str, Element]) -> list[str]:
         if element["type"] != "arrow":
             found.append(f"has a {key}, but only arrows are bound")
         elif shape is None:
-            found.append(f"{key} names {id_!r}, which is not there")
+            found.append(f"{key} names {id_!r}, which is not there, or is deleted")
         elif shape["type"] not in BINDABLE:
             found.append(f"{key} names {id_!r}, and nothing is bound to a {shape['type']}")
         elif element["id"] not in [bound["id"] for bound in shape["boundElements"] or ()]:
@@ -4692,8 +4745,18 @@ def image_faults(element: Element, files: Mapping[str, object]) -> list[str]:
     if file.get("id") != file_id:
         return [f"its file {file_id!r} has the id {file.get('id')!r}"]
     mime, data = file.get("mimeType"), file.get("dataURL")
-    if not isinstance(data, str) or not data.startswith(f"data:{mime};base64,"):
+    start = f"data:{mime};base64,"
+    if not isinstance(data, str) or not data.startswith(start):
         return [f"its file {file_id!r} has no dataURL of the type {mime!r}"]
+    if mime not in PICTURE_TYPES:
+        return [f"its file {file_id!r} is {mime!r}, no picture"]
+    try:
+        content = base64.b64decode(data[len(start) :], validate=True)
+    except ValueError:
+        return [f"the dataURL of its file {file_id!r} is not in Base64"]
+    # The first five tell their kind by how they begin; a browser goes by that, not by the name.
+    if not content or (mime in PICTURE_TYPES[:5] and mime_type(content) is None):
+        return [f"its file {file_id!r} is called {mime!r}, but holds no picture"]
     return []
 
 
@@ -4793,13 +4856,13 @@ def drawing_in_svg(svg: str) -> object:
     """The drawing that an .excalidraw.svg carries; DiagramError where it carries none."""
     match = re.search(r"<!-- payload-start -->\s*(.+?)\s*<!-- payload-end -->", svg, re.DOTALL)
     if match is None:
-        raise DiagramError("the SVG carries no Excalidraw drawing")
+        raise DiagramError("carries no Excalidraw drawing between payload-start and payload-end")
     try:
         envelope = json.loads(base64.b64decode(match[1]).decode("latin-1"))
         packed = envelope["encoded"].encode("latin-1")
         return json.loads(zlib.decompress(packed) if envelope["compressed"] else packed)
-    except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
-        raise DiagramError(f"the drawing in the SVG cannot be read: {error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, zlib.error) as error:
+        raise DiagramError("the drawing in it is cut off or damaged") from error
 
 
 def svg_element(element: Element, label: Element | None, files: Mapping[str, Any], page: Box) -> str:
@@ -5069,21 +5132,23 @@ def build(spec: Spec, folder: Path, file: Document | None = None, engine: str = 
 def read_file(path: Path) -> object:
     """The drawing in an .excalidraw or .excalidraw.svg file, or the JSON in any other."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise DiagramError(f"{path}: {getattr(error, 'strerror', None) or 'is not UTF-8'}") from error
-    if path.suffix == ".svg":
-        return drawing_in_svg(text)
     try:
-        return json.loads(text)
+        return drawing_in_svg(text) if path.suffix == ".svg" else json.loads(text)
     except json.JSONDecodeError as error:
         raise DiagramError(f"{path}:{error.lineno}: is not JSON: {error.msg}") from error
+    except (ValueError, RecursionError) as error:
+        raise DiagramError(f"{path}: is JSON with too many digits or levels to be read") from error
+    except DiagramError as error:
+        raise DiagramError(f"{path}: {error}") from error
 
 
 def mermaid_file(path: Path) -> dict[str, Any]:
     """The flowchart of a file as a spec."""
     try:
-        return spec_of_mermaid(path.read_text(encoding="utf-8"))
+        return spec_of_mermaid(path.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
         raise DiagramError(f"{path}: is not UTF-8") from error
     except DiagramError as error:
@@ -5153,12 +5218,12 @@ def validate(paths: Sequence[Path]) -> int:
     """Prints each fault of the files in one line; the exit status is 1 where there is one."""
     n_faults = 0
     for path in paths:
-        found = faults(read_file(path))
+        try:
+            found = [f"{path}: {fault}" for fault in faults(read_file(path))]
+        except DiagramError as error:
+            found = [str(error)]
         n_faults += len(found)
-        for fault in found:
-            print(f"{path}: {fault}")
-        if not found:
-            print(f"{path}: sound")
+        print("\n".join(found or [f"{path}: sound"]))
     return 1 if n_faults else 0
 
 
