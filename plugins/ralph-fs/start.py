@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -20,6 +21,7 @@ REQUIREMENTS = HERE / "requirements.txt"
 CERTIFICATES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/cert.pem", "/etc/pki/tls/certs/ca-bundle.crt")
 # A session that was started before an update may still run in the environment from before it.
 N_KEPT = 2
+LONGEST_START_S = 3_600
 
 
 def main() -> int:
@@ -29,6 +31,12 @@ def main() -> int:
         environment = ready_environment(data_folder(), wheel)
     except subprocess.CalledProcessError as error:
         print(f"ralph-fs: its packages could not be installed (exit {error.returncode})", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(
+            f"ralph-fs: no environment can be made: {error}; CLAUDE_PLUGIN_DATA names a folder for it",
+            file=sys.stderr,
+        )
         return 1
     # -I: neither PYTHONPATH nor a numpy.py in the project that is worked on has a say.
     command = [str(python_of(environment)), "-I", "-m", "ralph_fs", *sys.argv[1:]]
@@ -53,7 +61,10 @@ def ready_environment(data: Path, wheel: Path) -> Path:
     made_from = REQUIREMENTS.read_bytes() + wheel.read_bytes() + sys.version.encode()
     environment = data / f"env-{hashlib.sha256(made_from).hexdigest()[:12]}"
     if environment.exists():
-        return environment
+        if python_of(environment).exists():
+            return environment
+        # It was renamed when it was whole: since then it was damaged, or the Python that it links to removed.
+        shutil.rmtree(environment, ignore_errors=True)
     data.mkdir(parents=True, exist_ok=True)
     new = Path(tempfile.mkdtemp(prefix="new-", dir=data))
     try:
@@ -72,8 +83,10 @@ def ready_environment(data: Path, wheel: Path) -> Path:
 
 
 def drop_old(data: Path) -> None:
-    """Removes all environments but the newest."""
-    for path in sorted(data.glob("env-*"), key=lambda path: path.stat().st_mtime)[:-N_KEPT]:
+    """Removes all environments but the newest, and what starts that were killed have left."""
+    old = sorted(data.glob("env-*"), key=lambda path: path.stat().st_mtime)[:-N_KEPT]
+    left = [path for path in data.glob("new-*") if path.stat().st_mtime < time.time() - LONGEST_START_S]
+    for path in (*old, *left):
         shutil.rmtree(path, ignore_errors=True)
 
 
@@ -88,7 +101,7 @@ def uv(*arguments: str) -> None:
     Standard output is the client's, so uv has no part in it.
     """
     own = {"UV_SYSTEM_CERTS": "true"} if any(map(os.path.exists, CERTIFICATES)) else {}
-    command = [os.environ["UV"], *arguments, "--quiet"]
+    command = [os.environ.get("UV", "uv"), *arguments, "--quiet"]
     subprocess.run(command, cwd=HERE, env={**own, **os.environ}, stdout=sys.stderr, check=True)
 
 

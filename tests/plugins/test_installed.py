@@ -9,8 +9,11 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import module_from_spec, spec_from_file_location
+from io import BytesIO
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+from zipfile import ZipFile
 
 import anyio
 import pytest
@@ -67,9 +70,24 @@ def start(installed: Path) -> list[Any]:
 
 def test_the_committed_wheel_is_what_the_tree_makes() -> None:
     name, data = make_wheel(PLUGIN)
-    committed = [path.name for path in PLUGIN.glob("*.whl")]
-    if committed != [name] or (PLUGIN / name).read_bytes() != data:
-        pytest.fail("the server changed since its wheel was made: run `doit plugins` and commit the wheel")
+    committed = {path.name: path.read_bytes() for path in PLUGIN.glob("*.whl")}
+    if committed != {name: data}:
+        changed = ", ".join(changed_members(committed.get(name), data))
+        pytest.fail(
+            f"changed since the wheel was made: {changed}. Run `.venv/bin/doit plugins`, commit the wheel"
+        )
+
+
+def changed_members(old: bytes | None, new: bytes) -> list[str]:
+    """The modules and data that differ between two wheels; with no old one, the new one's name for itself."""
+    if old is None:
+        return ["its name"]
+    before, after = (
+        {info.filename: info.CRC for info in ZipFile(BytesIO(wheel)).infolist()} for wheel in (old, new)
+    )
+    return sorted(
+        name for name in before | after if before.get(name) != after.get(name) and ".dist-info/" not in name
+    )
 
 
 def test_the_wheel_has_the_version_of_the_plugin() -> None:
@@ -187,14 +205,52 @@ def _without_hashes(lines: list[str]) -> list[str]:
     return lines[next(number for number, line in enumerate(lines) if "--hash" not in line) :]
 
 
-def test_environments_of_older_versions_go_but_the_one_that_may_still_run(tmp_path: Path) -> None:
+@needs_uv
+def test_an_environment_without_its_python_is_made_again(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDE_PLUGIN_DATA", str(tmp_path / "data"))
+    start(installed)
+    (environment,) = (tmp_path / "data").iterdir()
+    (environment / "bin" / "python").unlink()
+    (environment / "bin" / "python").symlink_to(tmp_path / "a-python-that-was-removed")
+    assert start(installed)
+    assert list((tmp_path / "data").iterdir()) == [environment]
+
+
+@needs_uv
+def test_a_folder_that_cannot_be_made_is_said(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("CLAUDE_PLUGIN_DATA", str(tmp_path / "file" / "data"))
+    done = subprocess.run(command(installed), input="", capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("ralph-fs: no environment can be made: ")
+    assert done.stderr.endswith("; CLAUDE_PLUGIN_DATA names a folder for it\n")
+
+
+def start_module() -> ModuleType:
     spec = spec_from_file_location("start", PLUGIN / "start.py")
     assert spec is not None
     assert spec.loader is not None
-    start = module_from_spec(spec)
-    spec.loader.exec_module(start)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_what_starts_that_were_killed_have_left_goes_with_the_next(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    for name in ("new-left", "new-under-way"):
+        (data / name).mkdir(parents=True)
+    os.utime(data / "new-left", (1_000_000_000, 1_000_000_000))
+    start_module().drop_old(data)
+    assert [path.name for path in data.iterdir()] == ["new-under-way"]
+
+
+def test_environments_of_older_versions_go_but_the_one_that_may_still_run(tmp_path: Path) -> None:
     for age, name in enumerate(["env-now", "env-before", "env-older", "env-oldest"]):
         (tmp_path / name).mkdir()
         os.utime(tmp_path / name, (1_000_000_000 - age, 1_000_000_000 - age))
-    start.drop_old(tmp_path)
+    start_module().drop_old(tmp_path)
     assert {path.name for path in tmp_path.glob("env-*")} == {"env-now", "env-before"}
