@@ -37,7 +37,7 @@ preflight() { # APP PYTHON PACKAGE_KB LOCK VENV_KB
     while [ ! -d "$parent" ]; do parent=$(dirname "$parent"); done
     [ -w "$parent" ] || die "$parent: $(id -un) may not write there"
     needed=$3
-    [ -e "$1/venvs/$(venv "$4" "$2")/.complete" ] || needed=$((needed + $5))
+    [ -e "$1/venvs/$(venv_name "$4" "$2")/.complete" ] || needed=$((needed + $5))
     free=$(df -Pk "$parent" | awk 'NR == 2 { print $4 }')
     [ "$free" -ge "$needed" ] ||
         die "$parent has $((free / 1024)) MB free of the $((needed / 1024 + 1)) MB that are needed"
@@ -86,7 +86,7 @@ install() { # APP VERSION PYTHON LOCK
     work_in "$1"
     cd releases
     is_whole ".incoming-$2" "$2" || die "what arrived is not what was sent; deploy again"
-    venv=$(venv "$4" "$3")
+    venv=$(venv_name "$4" "$3")
     make_venv "../venvs/$venv" "$3" ".incoming-$2/requirements.txt"
     equip ".incoming-$2" "$venv"
     if [ -d "$2" ] && [ ! -L "$2" ] && is_whole "$2" "$2"; then
@@ -124,8 +124,8 @@ same_venv() { # RELEASE RELEASE
     [ "$(readlink "$1/.venv")" = "$(readlink "$2/.venv")" ]
 }
 
-# The name of the packages of a lock: they are those of one Python, whose next version does not find them.
-venv() { # LOCK PYTHON
+# What the packages of a lock are called: they are those of one Python, whose next version does not find them.
+venv_name() { # LOCK PYTHON
     "$2" -c 'import sys; print("{}-{}.{}".format(sys.argv[1], *sys.version_info))' "$1"
 }
 
