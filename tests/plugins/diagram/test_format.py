@@ -285,7 +285,12 @@ def test_a_theme_file_draws_a_map(path: Path, tmp_path: Path) -> None:
             {"groups": [{"id": "g"}], "nodes": [{"id": "a"}], "edges": [{"from": "a", "to": "g"}]},
             "to names the group 'g'; arrows join nodes",
         ),
-        ({"groups": [{"id": "g", "group": "h"}, {"id": "h", "group": "g"}]}, "inside itself"),
+        (
+            {"groups": [{"id": "f", "group": "g"}, {"id": "g", "group": "h"}, {"id": "h", "group": "g"}]},
+            "group 'g' is inside itself: 'g' in 'h' in 'g'",
+        ),
+        ({"nodes": [{"id": "a", "at": [10**400, 0]}]}, "not two numbers"),
+        ({"nodes": [{"id": "a", "link": "my file.md"}]}, "relative address without spaces"),
         (
             {"groups": [{"id": "g", "group": "h", "frame": True}, {"id": "h"}]},
             "a frame cannot be inside a group",
@@ -309,6 +314,8 @@ def test_a_wrong_spec_is_refused_by_name_and_place(spec: object, says: str) -> N
         ({"base": "slate", "inks": "#fff"}, "unknown key 'inks'; did you mean 'ink'?"),
         ({"ink": "white"}, "not a colour"),
         ({"font": "Arial"}, "not one of hand, sans"),
+        ({"font": ["sans"]}, "not one of hand, sans"),
+        ({"base": ["slate"]}, "theme ['slate'] is not there"),
         ({"font_size": "18"}, "not a number"),
         ({"palette": {"red": "red"}}, "not names with their #rrggbb"),
     ],
@@ -349,7 +356,12 @@ def test_the_command_writes_what_it_validates(tmp_path: Path, capsys: pytest.Cap
 
 @pytest.mark.parametrize(
     ("content", "says"),
-    [("{", "map.json:1: is not JSON"), ('{"nods": []}', "did you mean 'nodes'"), (None, "No such file")],
+    [
+        ("{", "map.json:1: is not JSON"),
+        ('{"nods": []}', "map.json: the spec: unknown key 'nods'; did you mean 'nodes'"),
+        ('{"nodes": [{"id": "a", "color": "rde"}]}', "map.json: node 'a': color 'rde'"),
+        (None, "map.json: No such file"),
+    ],
 )
 def test_the_command_says_what_is_wrong(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | None, says: str
@@ -360,3 +372,28 @@ def test_the_command_says_what_is_wrong(
     assert main(["--spec", str(spec), "--out", str(tmp_path / "o.excalidraw")]) == 1
     assert says in capsys.readouterr().err
     assert not (tmp_path / "o.excalidraw").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "dark.json: is no file, and none of the themes slate, light, print"),
+        ("[]", "dark.json: is no JSON object"),
+        ('{"inks": "#000"}', "dark.json: theme: unknown key 'inks'; did you mean 'ink'?"),
+    ],
+)
+def test_a_theme_that_cannot_be_read_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | None, says: str
+) -> None:
+    spec, theme, out = tmp_path / "map.json", tmp_path / "dark.json", tmp_path / "o.excalidraw"
+    spec.write_text("{}")
+    if content is not None:
+        theme.write_text(content)
+    assert main(["--spec", str(spec), "--theme", str(theme), "--out", str(out)]) == 1
+    assert says in capsys.readouterr().err
+
+
+def test_a_spec_that_begins_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    spec, out = tmp_path / "map.json", tmp_path / "o.excalidraw"
+    spec.write_text('{"nodes": [{"id": "a"}]}', encoding="utf-8-sig")
+    assert main(["--spec", str(spec), "--out", str(out)]) == 0

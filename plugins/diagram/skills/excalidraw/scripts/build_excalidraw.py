@@ -35,7 +35,8 @@ import unicodedata
 import zlib
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import pairwise
@@ -196,7 +197,9 @@ def read_node(data: object, place: str) -> Node:
     if node.shape != "image" and not node.label:
         raise DiagramError(f"node {id_!r}: the label is empty")
     if node.link is not None and not is_safe_link(node.link):
-        raise DiagramError(f"node {id_!r}: link {node.link!r} is no http, https, mailto or relative address")
+        raise DiagramError(
+            f"node {id_!r}: link {node.link!r} is no http, https, mailto or relative address without spaces"
+        )
     return node
 
 
@@ -354,11 +357,12 @@ def check_nesting(groups: Sequence[Group]) -> None:
             raise DiagramError(
                 f"group {group.id!r} is a frame inside {group.group!r}; a frame cannot be inside a group"
             )
-        seen, parent = {group.id}, group.group
+        around, parent = [group.id], group.group
         while parent is not None:
-            if parent in seen:
-                raise DiagramError(f"group {group.id!r} is inside itself, by way of {parent!r}")
-            seen.add(parent)
+            if parent in around:
+                cycle = " in ".join(map(repr, [*around[around.index(parent) :], parent]))
+                raise DiagramError(f"group {parent!r} is inside itself: {cycle}")
+            around.append(parent)
             parent = parents[parent]
 
 
@@ -454,9 +458,9 @@ def theme_of(choice: str | Mapping[str, object]) -> Theme:
     """The theme of that name, or {"base": name, key: value…} with the given keys in place of its own."""
     overrides = {"base": choice} if isinstance(choice, str) else dict(choice)
     base = overrides.pop("base", "slate")
-    if base not in THEMES:
+    if not isinstance(base, str) or base not in THEMES:
         raise DiagramError(f"theme {base!r} is not there{nearest(str(base), list(THEMES))}")
-    theme = THEMES[str(base)]
+    theme = THEMES[base]
     defaults = {f.name: getattr(theme, f.name) for f in dataclasses.fields(Theme)}
     for key, value in overrides.items():
         if key not in defaults:
@@ -472,7 +476,7 @@ def check_theme_value(key: str, value: object, default: object) -> None:
         if not isinstance(value, dict) or not all(map(is_color, value.values())):
             raise DiagramError(f"theme: palette is {value!r}, not names with their #rrggbb")
     elif key == "font":
-        if value not in FONTS:
+        if not isinstance(value, str) or value not in FONTS:
             raise DiagramError(f"theme: font is {value!r}, not one of {', '.join(FONTS)}")
     elif isinstance(default, str):
         if not is_color(value) and not (key in ("fill", "group_fill") and value == "transparent"):
@@ -5135,22 +5139,32 @@ def read_file(path: Path) -> object:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise DiagramError(f"{path}: {getattr(error, 'strerror', None) or 'is not UTF-8'}") from error
+    if path.suffix == ".svg":
+        with errors_of(path):
+            return drawing_in_svg(text)
     try:
-        return drawing_in_svg(text) if path.suffix == ".svg" else json.loads(text)
+        return json.loads(text)
     except json.JSONDecodeError as error:
         raise DiagramError(f"{path}:{error.lineno}: is not JSON: {error.msg}") from error
     except (ValueError, RecursionError) as error:
         raise DiagramError(f"{path}: is JSON with too many digits or levels to be read") from error
-    except DiagramError as error:
-        raise DiagramError(f"{path}: {error}") from error
 
 
 def mermaid_file(path: Path) -> dict[str, Any]:
     """The flowchart of a file as a spec."""
     try:
-        return spec_of_mermaid(path.read_text(encoding="utf-8-sig"))
+        text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise DiagramError(f"{path}: is not UTF-8") from error
+    with errors_of(path):
+        return spec_of_mermaid(text)
+
+
+@contextmanager
+def errors_of(path: Path) -> Iterator[None]:
+    """Says in errors which file they are about."""
+    try:
+        yield
     except DiagramError as error:
         raise DiagramError(f"{path}: {error}") from error
 
@@ -5202,10 +5216,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             if not args.out and not args.update:
                 print(json.dumps(data, indent=2, ensure_ascii=False))
                 return 0
-            return draw_files(data, args.mermaid.parent, args.out, args.update, args.theme, args.engine)
-        return draw_files(
-            read_file(args.spec), args.spec.parent, args.out, args.update, args.theme, args.engine
-        )
+            return draw_files(data, args.mermaid, args.out, args.update, args.theme, args.engine)
+        return draw_files(read_file(args.spec), args.spec, args.out, args.update, args.theme, args.engine)
     except DiagramError as error:
         print(error, file=sys.stderr)
         return 1
@@ -5228,13 +5240,16 @@ def validate(paths: Sequence[Path]) -> int:
 
 
 def draw_files(
-    data: object, folder: Path, outs: Sequence[Path], update: Path | None, theme: str | None, engine: str
+    data: object, source: Path, outs: Sequence[Path], update: Path | None, theme: str | None, engine: str
 ) -> int:
-    """Draws the spec, with images of the folder, into each of the files; without one, into the updated."""
-    spec = read_spec(data)
+    """Draws the spec that came from `source` into each of the files; without one, into the updated one.
+
+    Images are looked for from the folder of `source`.
+    """
+    with errors_of(source):
+        spec = read_spec(data)
     if theme is not None:
-        chosen = theme if theme in THEMES else read_file(Path(theme))
-        spec = dataclasses.replace(spec, theme=cast("str | Mapping[str, object]", chosen))
+        spec = dataclasses.replace(spec, theme=chosen_theme(theme))
     file = None
     if update is not None:
         found = faults(file := cast(Document, read_file(update)))
@@ -5245,10 +5260,25 @@ def draw_files(
     outs = outs or ([update] if update else [])
     if not outs:
         raise DiagramError("--out F or --update F says where the drawing goes")
-    drawing = build(spec, folder, file, engine)
+    with errors_of(source):
+        drawing = build(spec, source.parent, file, engine)
     for out in outs:
         write(drawing, out)
     return 0
+
+
+def chosen_theme(name: str) -> str | Mapping[str, object]:
+    """The theme of that name, or the keys in the file of that name."""
+    if name in THEMES:
+        return name
+    with errors_of(Path(name)):
+        if not Path(name).exists():
+            raise DiagramError(f"is no file, and none of the themes {', '.join(THEMES)}")
+        keys = read_file(Path(name))
+        if not isinstance(keys, dict):
+            raise DiagramError("is no JSON object with keys of a theme")
+        theme_of(keys)
+    return keys
 
 
 if __name__ == "__main__":
