@@ -9,9 +9,9 @@ from urllib.parse import quote
 from pipeline import urls
 
 # What begins inline markup, a table's cell, an entity, a formula or an expression. `<` is written as an
-# entity, so that no later step that knows less of escapes ever sees a tag or a comment.
-# A `!` makes an image of the link behind it.
-_MARKUP = re.compile(r"[\\`*_\[\]{}|~$&>]|!\Z")
+# entity, so that no later step that knows less of escapes ever sees a tag or a comment. A `!` makes an image
+# of the link behind it, and of `www.` GFM makes an address, in which escapes are none.
+_MARKUP = re.compile(r"[\\`*_\[\]{}|~$&>]|!\Z|(?<=[wW]{3})\.")
 # What begins a block where a line begins.
 _BLOCK = re.compile(r"(?:[#+=:-]|\d+(?=[.)]))")
 _URL = re.compile(r"https?://[^\s<>\"`|\\^{}]+", re.I)

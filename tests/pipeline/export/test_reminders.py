@@ -222,6 +222,12 @@ def test_words_of_others_are_shown_and_do_nothing(words: str, tmp_path: Path) ->
     assert "<" not in text
 
 
+def test_an_address_with_escapes_in_it_is_not_left_to_gfm(tmp_path: Path) -> None:
+    assert "- www\\.a.example\\_ and WWW\\.b" in body(
+        take(tmp_path, calendar(todo("SUMMARY:www.a.example_ and WWW.b")))
+    )
+
+
 def test_only_links_to_the_web_are_links(tmp_path: Path) -> None:
     text = body(take(tmp_path, calendar(todo("SUMMARY:x", "URL:https://example.org/a (b)"))))
     assert "[https://example.org/a](https://example.org/a) (b)" in text
