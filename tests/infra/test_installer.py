@@ -189,6 +189,15 @@ def test_another_folder_can_be_named(release: Release, option: list[str]) -> Non
     assert printed.stdout == str(target)
 
 
+@pytest.mark.parametrize("name", ["bin2", "-x", "--", "-"])
+def test_a_folder_is_the_one_that_is_named_whatever_looks_like_it(release: Release, name: str) -> None:
+    (release.root / "elsewhere" / name).mkdir(parents=True)
+    done = release.run(f"--dir={name}", CDPATH=str(release.root / "elsewhere"))
+    assert done.returncode == 0, done.stderr
+    assert (release.root / name / "codebase-memory-mcp").read_bytes() == program()
+    assert not any((release.root / "elsewhere" / name).iterdir())
+
+
 def test_an_older_program_is_replaced_as_a_whole_even_where_it_runs_or_is_a_link(release: Release) -> None:
     release.target.parent.mkdir(parents=True)
     (release.root / "elsewhere").write_bytes(program("1.0.0"))
