@@ -16,7 +16,7 @@ import numpy as np
 
 from handler.bundle.database import PAGE_SIZE_BYTES, create_tables, open_for_writing, read_schema
 from handler.bundle.encoder import ModelSpec, Vector
-from handler.bundle.live import LOCAL_VERSION, check_local_version
+from handler.bundle.live import LOCAL_VERSION, check_is_file, check_local_version, reason_of
 from handler.bundle.passage import passage_text
 from handler.bundle.terms import fold
 from handler.bundle.types import BundleError, Chunk
@@ -169,20 +169,21 @@ def open_local_index(path: Path, model: ModelSpec | None) -> Iterator[LocalIndex
     written.
     """
     try:
+        check_is_file(path)
         if model is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
         elif not path.exists():
             raise BundleError(f"{path} is not there: nothing was ingested yet")
         connection = open_for_writing(path)
     except (OSError, apsw.Error) as error:
-        raise BundleError(f"{path} cannot be written: {error}") from error
+        raise BundleError(f"{path} cannot be written: {reason_of(error)}") from error
     try:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         connection.create_scalar_function("fold", _fold, 1, deterministic=True)
         _bring_up_to_date(connection, path, model)
         yield LocalIndex(connection, path)
     except apsw.Error as error:
-        raise BundleError(f"{path} cannot be written: {error}") from error
+        raise BundleError(f"{path} cannot be written: {reason_of(error)}") from error
     finally:
         connection.close()
 

@@ -99,8 +99,9 @@ def read_ingest_settings(environ: Mapping[str, str]) -> IngestSettings:
     packed = Path(__file__).with_name("collections.toml")
     is_packed = not environ.get("RALPH_SITES") and packed.is_file()
     return IngestSettings(
-        database=_path(environ.get("RAG_DB_PATH")) or data / "ralph" / "rag.db",
-        bundle=_path(environ.get("RALPH_BUNDLE")) or build.build / "current",
+        # Links stay links: a server asks what `current` leads to now, and not when it was started.
+        database=_spelled(environ.get("RAG_DB_PATH")) or data / "ralph" / "rag.db",
+        bundle=_spelled(environ.get("RALPH_BUNDLE")) or build.build / "current",
         collections=packed.parent if is_packed else build.sites,
     )
 
@@ -180,3 +181,7 @@ def _day(text: str | None) -> date:
 
 def _path(text: str | None) -> Path | None:
     return Path(text).expanduser().resolve() if text else None
+
+
+def _spelled(text: str | None) -> Path | None:
+    return Path(text).expanduser().absolute() if text else None

@@ -48,12 +48,13 @@ class LiveIndex:
                     self._index = self._copy()
                     self._state = state
             except (OSError, apsw.Error) as error:
-                raise BundleError(f"{self.path} cannot be read: {error}") from error
+                raise BundleError(f"{self.path} cannot be read: {reason_of(error)}") from error
             return self._index
 
     def _read_state(self) -> tuple[object, ...]:
         """Equal as long as nobody committed to the file or put another one in its place."""
         status = self.path.stat()
+        check_is_file(self.path)
         file = (status.st_dev, status.st_ino)
         if self._connection is None or file != self._file:
             # Not immutable: SQLite must look for the writer's locks and its write-ahead log.
@@ -69,6 +70,19 @@ class LiveIndex:
         # Not SQLite's backup: it would copy the journal mode, and there is no write-ahead log in memory.
         self._connection.execute("VACUUM INTO ?", (copy.uri,))
         return Index.read(self.path, copy.connect)
+
+
+def check_is_file(path: Path) -> None:
+    """Raises BundleError when something else is there, above all a FIFO, on which SQLite would wait."""
+    if path.exists() and not path.is_file():
+        raise BundleError(f"{path} is no file: name one in RAG_DB_PATH")
+
+
+def reason_of(error: OSError | apsw.Error) -> str:
+    """What the system or SQLite says, without the path that the system adds."""
+    if isinstance(error, apsw.CantOpenError):
+        return "its folder must be there and writable, for SQLite's log, also for those who only read"
+    return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
 def check_local_version(connection: apsw.Connection) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -208,6 +209,22 @@ def test_what_is_no_index_is_refused_and_stays_as_it_is(
     with pytest.raises(BundleError, match=r"rag\.db"):
         open_local_index(path, tiny_spec).__enter__()
     assert content is None or path.read_bytes() == content
+
+
+def test_a_place_where_no_index_can_be_is_refused_and_named_once(
+    tmp_path: Path, tiny_spec: ModelSpec
+) -> None:
+    os.mkfifo(tmp_path / "pipe.db")
+    (tmp_path / "file").write_bytes(b"")
+    for name, reason in (
+        ("pipe.db", "is no file"),
+        (".", "is no file"),
+        ("file/rag.db", "cannot be written: File exists"),
+    ):
+        path = tmp_path / name
+        with pytest.raises(BundleError, match=reason) as caught:
+            open_local_index(path, tiny_spec).__enter__()
+        assert str(caught.value).count(str(tmp_path)) == 1
 
 
 def test_without_a_model_nothing_is_made(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,6 +63,13 @@ def test_a_search_finds_what_it_finds_in_the_bundle(
     index = LiveIndex(database).current()
     found = search(index, tiny_encoder, "secret diary", collections=index.collections)
     assert found.hits[0].chunk.collection == "diary"
+
+
+def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.db")
+    for path in (tmp_path / "pipe.db", tmp_path):
+        with pytest.raises(BundleError, match="is no file: name one in RAG_DB_PATH"):
+            LiveIndex(path)
 
 
 def test_an_index_outlives_the_thread_that_read_it(database: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 from mcp import Client
 
 from handler.bundle.gate import N_EVIDENCE, Gate
-from pipeline.settings import IngestSettings
+from pipeline.settings import IngestSettings, read_ingest_settings
 from ralph_fs.server import make_server
 from ralph_fs.settings import Settings
 from tests.conftest import MakeBundle
@@ -292,6 +292,20 @@ def test_what_was_not_ingested_is_not_deleted(call: Call, path: str) -> None:
     call("rag_ingest_file", path="docs/page.md", collection="notes")
     answer = call("rag_delete_document", path=path)
     assert (answer.is_error, "was not ingested" in answer.text) == (True, True)
+
+
+def test_a_bundle_that_is_built_anew_is_asked_by_a_server_that_had_the_old_one_open(
+    settings: Settings, sample_bundle: Path, make_bundle: MakeBundle, tmp_path: Path
+) -> None:
+    current = tmp_path / "current"
+    current.symlink_to(sample_bundle)
+    rag = replace(settings.rag, bundle=read_ingest_settings({"RALPH_BUNDLE": str(current)}).bundle)
+    call = caller(replace(settings, rag=rag))
+    call("rag_ingest_file", path="docs/page.md", collection="notes")
+    assert "boat" not in call("rag_search", query="red boat").text
+    current.unlink()
+    current.symlink_to(make_bundle({"notes/boat.md": "# Boat\n\nThe red boat has a sail.\n"}))
+    assert "The red boat has a sail" in call("rag_search", query="red boat").text
 
 
 def test_an_index_that_was_made_anew_is_asked_by_a_server_that_had_the_old_one_open(
