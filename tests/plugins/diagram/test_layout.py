@@ -222,6 +222,34 @@ def test_arrows_to_the_same_node_stand_beside_it_one_around_the_other(direction:
     assert [len(loop.points) for loop in loops] == [4, 4]
 
 
+@pytest.mark.parametrize("direction", ["right", "down"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_arrows_to_a_node_whose_place_is_given_leave_it_and_each_other_free(
+    direction: str, shape: str
+) -> None:
+    data = {
+        "direction": direction,
+        "nodes": [{"id": "a", "label": "a", "shape": shape, "at": [0, 0], "size": [100, 60]}],
+        "edges": [{"from": "a", "to": "a", "label": "tries again every five minutes"}] * 2,
+    }
+    _, _, drawn = placed(data)
+    first, second = drawn.routes.values()
+    assert first.label
+    assert second.label
+    assert not touch(first.label, drawn.nodes["a"])
+    assert not touch(first.label, second.label)
+    assert first.points[0] != second.points[0]
+
+
+@pytest.mark.parametrize("shape", ["rectangle", "ellipse", "diamond"])
+def test_the_label_of_an_arrow_back_to_its_node_hides_none_of_its_corners(shape: str) -> None:
+    _, _, drawn = placed(graph("a a", edge={"label": "again"}, nodes={"a": {"shape": shape}}))
+    (loop,) = drawn.routes.values()
+    assert loop.label
+    assert loop.points[2][0] < loop.label.x - 10
+    assert loop.label.right + 10 < loop.points[1][0]
+
+
 def test_two_arrows_that_cross_between_the_same_lines_do_not_run_on_one() -> None:
     # The first leads from 0 to 100 and the second from 100 to 0: whichever turns first would meet the other.
     n_tracks, turns = channel_tracks([Step(0, 0, 0, 100), Step(1, 0, 100, 0)])

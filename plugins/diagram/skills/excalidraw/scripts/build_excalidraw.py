@@ -549,6 +549,17 @@ class Sizes:
     group_labels: Mapping[str, Size] = field(default_factory=dict)
     notes: Mapping[str, Size] = field(default_factory=dict)
 
+    def along(self, direction: Direction) -> Sizes:
+        """The sizes as seen along the arrows: length and breadth for width and height."""
+        if direction == "right":
+            return self
+        return Sizes(
+            nodes={key: (size[1], size[0]) for key, size in self.nodes.items()},
+            edge_labels={key: (size[1], size[0]) for key, size in self.edge_labels.items()},
+            group_labels=self.group_labels,  # these stay: see group_pads
+            notes={key: (size[1], size[0]) for key, size in self.notes.items()},
+        )
+
 
 @dataclass(frozen=True)
 class Text:
@@ -818,6 +829,7 @@ LAYER_GAP = 64  # between two layers, where a label does not stand between them
 STUB = 22  # the last piece of an arrow, before a node: Excalidraw draws a small head on a shorter one
 LOOP_DEPTH = 28  # how far an arrow from a node to itself goes out
 LOOP_WIDTH = 44
+LOOP_SHARE = 0.7  # of its node's width, at most: beyond, the outline of an ellipse turns away
 
 # What a layer more counts that a group spans, beside 4 for each arrow that becomes a layer longer: a group
 # stays together for one arrow, and not for two.
@@ -925,15 +937,7 @@ class Nest:
 
 def layered(spec: Spec, sizes: Sizes) -> Placed:
     """The own engine: layers from left to right or from top to bottom."""
-    down = spec.direction == "down"
-    if down:
-        sizes = Sizes(
-            nodes={key: (size[1], size[0]) for key, size in sizes.nodes.items()},
-            edge_labels={key: (size[1], size[0]) for key, size in sizes.edge_labels.items()},
-            group_labels=sizes.group_labels,  # these stay: see group_pads
-            notes={key: (size[1], size[0]) for key, size in sizes.notes.items()},
-        )
-    sizes = with_room_for_arrows(spec, sizes)
+    sizes = with_room_for_arrows(spec, sizes.along(spec.direction))
     nest = Nest.of(spec.groups)
     turned = turned_edges(spec, nest)
     ranks = node_ranks(spec, turned)
@@ -942,7 +946,7 @@ def layered(spec: Spec, sizes: Sizes) -> Placed:
     ports = port_offsets(spec, chains)
     boxes_across = place_across(spec, sizes, nest, layers, chains, ports)
     placed = place_along(spec, sizes, nest, layers, chains, ports, boxes_across)
-    return transposed(placed) if down else placed
+    return transposed(placed) if spec.direction == "down" else placed
 
 
 def transposed(placed: Placed) -> Placed:
@@ -980,7 +984,7 @@ def with_room_for_arrows(spec: Spec, sizes: Sizes) -> Sizes:
             nodes[node.id] = length, max(breadth, min(most * apart / PORT_SHARE[node.shape], 240))
         loops = loops_of(spec, sizes, node.id)
         if node.size is None and node.shape != "image" and len(loops) > 1:
-            nodes[node.id] = max(nodes[node.id][0], 2 * loops[-1].half + LINE_GAP), nodes[node.id][1]
+            nodes[node.id] = max(nodes[node.id][0], 2 * loops[-1].half / LOOP_SHARE), nodes[node.id][1]
     return dataclasses.replace(sizes, nodes=nodes)
 
 
@@ -1351,8 +1355,9 @@ class Loop:
     edge: Edge
     depth: float
     room: float
-    half: float  # how far from the middle of the node its two ends are
+    half: float  # how far from the middle of the node its two ends are, where that is wide enough
     label: Size
+    widest: float = 0  # how far those of the node's outermost loop are
 
 
 def loops_of(spec: Spec, sizes: Sizes, node: str) -> list[Loop]:
@@ -1364,9 +1369,12 @@ def loops_of(spec: Spec, sizes: Sizes, node: str) -> list[Loop]:
             label = sizes.edge_labels.get(edge.id, (0.0, 0.0))
             depth = room + max(LOOP_DEPTH, label[1] / 2 + LABEL_GAP)
             room = depth + label[1] / 2
+            if label[0]:
+                # The corners stay beside the label, so that it is seen to be one arrow.
+                half = max(half, label[0] / 2 + LINE_GAP)
             loops.append(Loop(edge, depth, room, half, label))
-            half = max(half, label[0] / 2) + LABEL_GAP
-    return loops
+            half += LINE_GAP
+    return [dataclasses.replace(loop, widest=loops[-1].half) for loop in loops]
 
 
 def loop_room(spec: Spec, sizes: Sizes, node: str) -> float:
@@ -2225,7 +2233,7 @@ def without_needless_points(points: Sequence[Point]) -> list[Point]:
 def loop_route(loop: Loop, box: Box, shape: str) -> Route:
     """An arrow that leaves a node below and comes back to it."""
     middle = box.center[0]
-    half = min(loop.half, box.width / 2)
+    half = loop.half * min(1.0, box.width * LOOP_SHARE / 2 / loop.widest)
     low = box.bottom + loop.depth
     turned = Box(box.y, box.x, box.height, box.width)
     ends = [outline_point(shape, turned, x, 1)[0] for x in (middle + half, middle - half)]
@@ -2355,7 +2363,7 @@ def group_boxes(spec: Spec, sizes: Sizes, nest: Nest, nodes: Mapping[str, Box]) 
         for node in spec.nodes:
             if node.group == group.id and node.id in nodes:
                 box = nodes[node.id]
-                room = loop_room(spec, sizes, node.id)
+                room = loop_room(spec, sizes.along(spec.direction), node.id)
                 right, below = (room, 0.0) if spec.direction == "down" else (0.0, room)
                 inside.append(Box(box.x, box.y, box.width + right, box.height + below))
         inside += [boxes[child.id] for child in spec.groups if child.group == group.id and child.id in boxes]
@@ -2377,7 +2385,7 @@ def found_routes(
     titles = group_titles(sizes, groups)
     found: dict[str, Route] = {}
     for node in spec.nodes:
-        for loop in loops_of(spec, sizes, node.id):
+        for loop in loops_of(spec, sizes.along(spec.direction), node.id):
             found[loop.edge.id] = own_loop(loop, nodes[node.id], node.shape, spec.direction)
 
     def distance(edge: Edge) -> float:
@@ -2405,8 +2413,7 @@ def own_loop(loop: Loop, box: Box, shape: str, direction: Direction) -> Route:
     """A loop below its node, or to its right where the map goes down."""
     if direction == "right":
         return loop_route(loop, box, shape)
-    turned = dataclasses.replace(loop, label=(loop.label[1], loop.label[0]))
-    route = loop_route(turned, Box(box.y, box.x, box.height, box.width), shape)
+    route = loop_route(loop, Box(box.y, box.x, box.height, box.width), shape)
     label = route.label
     return Route(
         route.kind,
