@@ -32,6 +32,7 @@ from doit.tools import config_changed, create_folder, run_once
 from handler.bundle.sums import is_whole
 from handler.bundle.types import BundleError
 from pipeline.console import BuildReporter, disk_refusal, end_without_reader, say_interrupts
+from pipeline.deploy.step import DeployError
 from pipeline.graph import code_files, holds_on, load_graph, map_files, source_files
 from pipeline.layout import Layout
 from pipeline.package import program_files
@@ -94,15 +95,7 @@ def stage(name: str, *args: object) -> Callable[[], TaskFailed | None]:
     def action() -> TaskFailed | None:
         from pipeline import stages  # slow: numpy, onnxruntime, parsers
 
-        try:
-            getattr(stages, name)(SETTINGS, *args)
-        except (SiteError, BundleError) as error:
-            return TaskFailed(str(error))
-        except (OSError, sqlite3.OperationalError) as error:
-            if sentence := disk_refusal(error, BUILD.root):
-                return TaskFailed(sentence)
-            raise
-        return None
+        return refusing(getattr(stages, name), SETTINGS, *args)
 
     return action
 
@@ -112,15 +105,23 @@ def deployment(verb: str, target: str) -> Callable[[bool], TaskFailed | None]:
 
     def action(dry_run: bool) -> TaskFailed | None:
         from pipeline.deploy import targets  # slow, as the stages are
-        from pipeline.deploy.step import DeployError
 
-        try:
-            getattr(targets, f"{verb}_{target}")(DEPLOY, BUILD.package, dry_run)
-        except (BundleError, DeployError) as error:
-            return TaskFailed(str(error))
-        return None
+        return refusing(getattr(targets, f"{verb}_{target}"), DEPLOY, BUILD.package, dry_run)
 
     return action
+
+
+def refusing(work: Callable[..., object], *args: object) -> TaskFailed | None:
+    """Does the work. What is a person's to mend becomes a failed task with one sentence, not a traceback."""
+    try:
+        work(*args)
+    except (SiteError, BundleError, DeployError) as error:
+        return TaskFailed(str(error))
+    except (OSError, sqlite3.OperationalError) as error:
+        if sentence := disk_refusal(error, BUILD.root):
+            return TaskFailed(sentence)
+        raise
+    return None
 
 
 def marketplace() -> TaskFailed | None:
