@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import random
@@ -220,6 +221,17 @@ def test_arrows_to_the_same_node_stand_beside_it_one_around_the_other(direction:
     spec, _, drawn = placed(data)
     loops = [drawn.routes[edge.id] for edge in spec.edges if edge.source == edge.target]
     assert [len(loop.points) for loop in loops] == [4, 4]
+
+
+def test_an_arrow_leaves_free_the_way_of_one_that_stays_as_it_was() -> None:
+    places = {"a": {"at": [0, 0]}, "b": {"at": [400, 0]}}
+    spec, sizes, drawn = placed(graph("a b", "a b", nodes=places))
+    first, second = spec.edges
+    way = drawn.routes[second.id]
+    again = lay_out(
+        dataclasses.replace(spec, edges=(dataclasses.replace(first, way=way), second)), sizes, "own"
+    )
+    assert again.routes[second.id].points != way.points
 
 
 @pytest.mark.parametrize("direction", ["right", "down"])

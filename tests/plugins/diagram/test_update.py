@@ -196,6 +196,15 @@ def test_what_is_gone_from_the_spec_is_gone_from_the_file(file: Document, tmp_pa
     assert not [name for name in names if "replica" in name]
 
 
+def test_groups_of_a_person_stay_inside_and_around_those_of_the_spec(file: Document, tmp_path: Path) -> None:
+    for name in ("node api", "node words"):
+        element = named(file, name)
+        element["groupIds"] = ["inside", *element["groupIds"], "around"]
+    new = draw_map(everything(), tmp_path, file)
+    for name in ("node api", "node words"):
+        assert named(new, name)["groupIds"] == named(file, name)["groupIds"]
+
+
 def test_a_persons_own_elements_stay_with_their_bindings(file: Document, tmp_path: Path) -> None:
     box = drawn_by_hand("rectangle", "mine", "b00", boundElements=[{"type": "text", "id": "words"}])
     words = drawn_by_hand(

@@ -124,6 +124,7 @@ class Edge:
     both: bool = False
     dashed: bool = False
     color: str | None = None
+    way: Route | None = None  # the one in the file that is updated; it stays where it can
 
 
 @dataclass(frozen=True)
@@ -2392,9 +2393,12 @@ def found_routes(
         (x, y), (u, v) = nodes[edge.source].center, nodes[edge.target].center
         return abs(x - u) + abs(y - v)
 
+    # Those that stay as they are in an updated file (see keep_ways) are not met by the others.
+    kept = {edge.id: edge.way for edge in spec.edges if edge.way and is_clear_way(edge, edge.way, nodes)}
     for edge in sorted((edge for edge in spec.edges if edge.id not in found), key=distance):
-        labels = [route.label for route in found.values() if route.label]
-        lines = [route.points for route in found.values()]
+        others = [route for key, route in {**found, **kept}.items() if key != edge.id]
+        labels = [route.label for route in others if route.label]
+        lines = [route.points for route in others]
         ends = (nodes[edge.source], nodes[edge.target]), (shapes[edge.source], shapes[edge.target])
         around = Surroundings([*nodes.values()], [*labels, *titles], lines, [*groups.values()])
         points = direct_way(*ends, around) or nudged(
@@ -2407,6 +2411,16 @@ def found_routes(
             )
         found[edge.id] = Route("elbow", points, label)
     return {edge.id: found[edge.id] for edge in spec.edges}
+
+
+def is_clear_way(edge: Edge, way: Route, nodes: Mapping[str, Box]) -> bool:
+    """Whether the way still leads from the arrow's one node to the other, and through no third."""
+    start, end = nodes[edge.source], nodes[edge.target]
+    return (
+        is_near(way.points[0], start)
+        and is_near(way.points[-1], end)
+        and not any(crosses(way.points, box) for box in nodes.values() if box not in (start, end))
+    )
 
 
 def own_loop(loop: Loop, box: Box, shape: str, direction: Direction) -> Route:
@@ -4002,10 +4016,7 @@ def with_edits(spec: Spec, file: Document) -> Spec:
             dataclasses.replace(group, label=edited_words(drawn.get(label_name("group", group)), group.label))
             for group in spec.groups
         ],
-        edges=[
-            dataclasses.replace(edge, label=edited_words(drawn.get(label_name("edge", edge)), edge.label))
-            for edge in spec.edges
-        ],
+        edges=[edge_with_edits(edge, drawn) for edge in spec.edges],
         notes=[
             dataclasses.replace(
                 note,
@@ -4041,6 +4052,16 @@ def node_with_edits(node: Node, drawn: Mapping[str, Element]) -> Node:
         # A label that a person made larger needs more room than the theme's.
         node = dataclasses.replace(node, size=labelled_size(node, words["fontFamily"], words["fontSize"]))
     return node
+
+
+def edge_with_edits(edge: Edge, drawn: Mapping[str, Element]) -> Edge:
+    arrow, words = drawn.get(f"edge {edge.id}"), drawn.get(label_name("edge", edge))
+    way = Route(edge.kind, way_of(arrow), box_of(words) if words else None) if arrow else None
+    return dataclasses.replace(edge, label=edited_words(words, edge.label), way=way)
+
+
+def way_of(arrow: Element) -> list[Point]:
+    return [(arrow["x"] + x, arrow["y"] + y) for x, y, *_ in arrow["points"]]
 
 
 def edited_place(element: Element | None, given: Point | None) -> Point | None:
@@ -4113,8 +4134,11 @@ def keep_style(element: Element, old: Element) -> None:
     element["angle"] = old["angle"]
     if is_edited(old, "style"):
         element.update({key: old[key] for key in STYLE if key in old and key in element})
-    theirs = [id_ for id_ in old["groupIds"] if id_ not in element["groupIds"] and not is_group_of_ours(id_)]
-    element["groupIds"] = [*element["groupIds"], *theirs]
+    # From the inmost out: a group that a person made inside one of ours stays inside.
+    n_inside = next((i for i, id_ in enumerate(old["groupIds"]) if is_group_of_ours(id_)), 0)
+    theirs = [[id_ for id_ in ids if not is_group_of_ours(id_)]
+              for ids in (old["groupIds"][:n_inside], old["groupIds"][n_inside:])]  # fmt: skip
+    element["groupIds"] = [*theirs[0], *element["groupIds"], *theirs[1]]
 
 
 def is_group_of_ours(group_id: str) -> bool:
@@ -4157,7 +4181,7 @@ def keep_ways(pairs: Pairs, elements: Sequence[Element]) -> None:
         if element["type"] != "arrow" or bound_ids(element) != bound_ids(old):
             continue
         ends = bound_ids(old)
-        way = [(old["x"] + x, old["y"] + y) for x, y, *_ in old["points"]]
+        way = way_of(old)
         is_there = all(id_ in old_boxes and is_alike(old_boxes[id_], new_boxes[id_]) for id_ in ends)
         if not (is_there and is_near(way[0], new_boxes[ends[0]]) and is_near(way[-1], new_boxes[ends[-1]])):
             continue
