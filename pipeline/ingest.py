@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
+from threading import Event
 from typing import Literal
 
 import numpy as np
@@ -33,7 +35,7 @@ from pipeline.tokens import token_counter
 SUFFIXES = (".md", ".mdx", ".txt")
 # A book in one file has a tenth of it; more is a log or a dump, which nobody asks.
 MAX_FILE_BYTES = 8 * 2**20
-# Files in work at once, a worker: few enough that an interrupt is soon heard.
+# Files in work at once, a worker: few, so that what was made is soon kept.
 BATCH = 4
 
 Kind = Literal["new", "changed", "unchanged", "refused", "gone"]
@@ -94,22 +96,26 @@ def ingest(
     *,
     dry_run: bool = False,
     workers: int | None = None,
-) -> Iterator[Outcome]:
+) -> Generator[Outcome]:
     """Puts each file into a collection of the index, in place of what it had there, and says what came of it.
 
     A file that has not changed is passed over, one that became private is taken out. In a dry run nothing is
     embedded or changed; without an index every file is new to it. `workers` files are embedded side by side,
-    as many as there are processors by default. Raises BundleError when the index cannot be written.
+    as many as there are processors by default. Whoever stops early closes it. Raises BundleError when the index
+    cannot be written.
     """
     count_tokens = token_counter(encoder)
+    is_over = Event()
 
     def made(file: _Readable) -> _Made:
         chunks = chunk_page(file.page, count_tokens, encoder.spec.max_tokens)
-        return _Made(file, chunks, [] if dry_run else _embed(chunks, encoder, file.known))
+        return _Made(file, chunks, [] if dry_run else _embed(chunks, encoder, file.known, is_over))
 
     n_workers = workers or os.cpu_count() or 1
     waiting = iter(files)
-    with ThreadPoolExecutor(n_workers) as pool:
+    with ThreadPoolExecutor(n_workers) as pool, ExitStack() as stack:
+        # The pool waits for its workers: they leave their files when nobody takes the outcomes any longer.
+        stack.callback(is_over.set)
         while batch := list(islice(waiting, BATCH * n_workers)):
             read = [_read(file, collection, index, dry_run) for file in batch]
             # Nearly all of the time goes here, and no other process waits for it.
@@ -227,10 +233,18 @@ def _page(front: FrontMatter, sha256: str, file: SourceFile, collection: str) ->
     )
 
 
-def _embed(chunks: Iterable[Chunk], encoder: Encoder, known: Mapping[str, Vector]) -> list[Vector]:
-    """The vectors of the chunks; of a page that changed in one place, most are known."""
+def _embed(
+    chunks: Iterable[Chunk], encoder: Encoder, known: Mapping[str, Vector], is_over: Event
+) -> list[Vector]:
+    """The vectors of the chunks; of a page that changed in one place, most are known.
+
+    Once it is over, which nobody waits for, only of the first of them.
+    """
     texts = [passage_text(chunk.title, chunk.heading, chunk.text) for chunk in chunks]
-    return [known[text] if text in known else encoder.embed_passage(text) for text in texts]
+    return [
+        known[text] if text in known else encoder.embed_passage(text)
+        for text in takewhile(lambda _: not is_over.is_set(), texts)
+    ]
 
 
 def _keep(made: _Made, index: LocalIndex | None) -> Outcome:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -300,6 +301,32 @@ def test_of_a_changed_page_only_new_chunks_are_embedded(tmp_path: Path, tiny_enc
     assert outcome.kind == "changed"
     assert 0 < len(embedded) < outcome.n_chunks
     assert all("Else" in text for text in embedded)
+
+
+def test_who_is_interrupted_waits_for_a_chunk_and_not_for_its_file(
+    tmp_path: Path, tiny_encoder: Encoder
+) -> None:
+    n_sections = 1_000
+    book = "\n".join(f"## Part {n}\n\n{f'Word{n} ' * 80}\n" for n in range(n_sections))
+    is_interrupted = Event()
+    embedded: list[str] = []
+
+    class Waiting(Encoder):
+        def embed_passage(self, text: str) -> Vector:
+            if "Part" in text:
+                is_interrupted.wait()
+                embedded.append(text)
+            return super().embed_passage(text)
+
+    waiting = Waiting(tiny_encoder._session, tiny_encoder._tokenizer, tiny_encoder.spec)
+    files = [source("note.md", "A note."), source("book.md", book)]
+    with open_local_index(tmp_path / "rag.db", tiny_encoder.spec) as index:
+        outcomes = ingest(files, "notes", index, waiting, workers=1)
+        assert str(next(outcomes)) == "note.md: new, 1 chunk"
+        is_interrupted.set()
+        outcomes.close()
+    assert len(embedded) < n_sections
+    assert [*documents(tmp_path)] == ["/notes/note.md"]
 
 
 def test_the_settings_have_defaults_of_this_user_and_clone() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -47,7 +48,7 @@ def ingest_file(corpus: Corpus, place: Place, collection: str) -> str:
 
 
 def ingest_folder(corpus: Corpus, place: Place, collection: str, *, dry_run: bool, report: Report) -> str:
-    """Puts the files beneath a folder in, takes out those that it has no longer, and says it. RefusedError."""
+    """Puts the files beneath a folder in and takes out what is gone; says which. Raises RefusedError."""
     walk = Walk(place, enters=lambda entry: not _is_hidden(entry))
     found = (entry for entry in walk if entry.kind == "file" and not _is_hidden(entry))
     places = [place.beneath(*entry.names) for entry in found if _is_text(entry.names[-1])]
@@ -126,11 +127,12 @@ def _gone(folder: Place, files: Sequence[SourceFile], index: LocalIndex, *, dry_
     return take_out_gone(location, files, index, name, dry_run=dry_run)
 
 
-def _reported(outcomes: Iterator[Outcome], total: int, report: Report) -> list[Outcome]:
+def _reported(outcomes: Generator[Outcome], total: int, report: Report) -> list[Outcome]:
     done = []
-    for outcome in outcomes:
-        done.append(outcome)
-        report(len(done), total)
+    with closing(outcomes):  # by what `report` raises when the call was cancelled
+        for outcome in outcomes:
+            done.append(outcome)
+            report(len(done), total)
     return done
 
 
