@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import queue
+import re
 import shutil
 import statistics
 import subprocess
@@ -163,6 +164,18 @@ CALLS: Mapping[str, Arguments] = {
     "move_file": {"source": "new.txt", "destination": "folder/new.txt"},
     "delete_file": {"path": "folder", "recursive": True},
 }
+
+
+# The same of the others. ID is that of the chunk that the search finds.
+RAG_CALLS: Mapping[str, Arguments] = {
+    "rag_ingest_file": {"path": "note.txt", "collection": "ralph"},
+    "rag_ingest_directory": {"path": ".", "collection": "ralph"},
+    "rag_list_documents": {},
+    "rag_search": {"query": "one two"},
+    "rag_get_chunk": {"id": "ID"},
+    "rag_delete_document": {"path": "note.txt"},
+}
+BUNDLE = ROOT / "build" / "current"
 
 
 def main() -> None:
@@ -316,20 +329,29 @@ def race(server: Server, ground: Ground) -> str:
 def inspect(era: str, ground: Ground) -> str:
     """What the Inspector's command line says of our server: it lists the tools strictly, and calls each."""
     inspector = [str(WORK / "node_modules" / ".bin" / "mcp-inspector"), "--cli", "--protocol-era", era]
-    environ = [f"-e{name}={value}" for name, value in RALPH.environ(ground.root).items()]
+    variables = {
+        **RALPH.environ(ground.root),
+        "RAG_DB_PATH": str(ground.top / "rag.db"),
+        "RALPH_BUNDLE": str(BUNDLE),
+    }
+    environ = [f"-e{name}={value}" for name, value in variables.items()]
     command = [*inspector, *environ, *RALPH.command(ground.root), "--method"]
 
-    def succeeds(*options: str) -> bool:
+    def answer(*options: str) -> str | None:
         home = {"PATH": os.environ["PATH"], "HOME": str(ground.outside)}
-        done = subprocess.run([*command, *options], env=home, capture_output=True, check=False)
-        return done.returncode == 0
+        done = subprocess.run([*command, *options], env=home, capture_output=True, text=True, check=False)
+        return done.stdout if done.returncode == 0 else None
 
-    listed = "lists strictly" if succeeds("tools/list", "--strict") else "DOES NOT LIST STRICTLY"
-    n_called = sum(
-        succeeds("tools/call", "--tool-name", tool, "--tool-args-json", json.dumps(arguments))
-        for tool, arguments in CALLS.items()
-    )
-    return f"MCP Inspector, {era}: {listed}, calls {n_called} of {len(CALLS)} file tools"
+    listed = "lists strictly" if answer("tools/list", "--strict") else "DOES NOT LIST STRICTLY"
+    calls = {**CALLS, **RAG_CALLS} if BUNDLE.exists() else CALLS
+    n_called, found = 0, ""
+    for tool, arguments in calls.items():
+        words = json.dumps(arguments).replace('"ID"', json.dumps(found))
+        text = answer("tools/call", "--tool-name", tool, "--tool-args-json", words)
+        n_called += text is not None
+        if tool == "rag_search" and (match := re.search(r"\bid ([0-9a-f]+:\d+)", text or "")):
+            found = match[1]
+    return f"MCP Inspector, {era}: {listed}, calls {n_called} of {len(calls)} tools"
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from ralph_fs.opening import open_parent, refuse_unless_plain, status_of
 from ralph_fs.reading import MAX_ANSWER_BYTES
 from ralph_fs.refusal import RefusedError, shown
 from ralph_fs.roots import Place
-from ralph_fs.writing import changing, refuse_unless_writable, replace
+from ralph_fs.writing import changing, refuse_unless_writable, replace, take_turn
 
 MAX_EDITED_BYTES = 8 * 1024 * 1024
 MAX_EDITS = 100
@@ -41,6 +41,7 @@ def edit_file(place: Place, edits: Sequence[Edit], *, dry_run: bool) -> str:
     if not 1 <= len(edits) <= MAX_EDITS:
         raise RefusedError(f"{shown(place.shown)}: give 1 to {MAX_EDITS} edits")
     with changing, open_parent(place) as (folder_fd, name):
+        take_turn(folder_fd)
         before, text = _read(folder_fd, name, place.shown)
         edited, diff = text, []
         for number, edit in enumerate(edits, start=1):

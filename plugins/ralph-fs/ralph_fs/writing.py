@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import fcntl
 import os
 import secrets
 import stat
@@ -18,7 +19,8 @@ from ralph_fs.roots import Place
 
 Encoding = Literal["utf8", "base64"]
 
-# Two calls that change files take turns: the second then works on what the first has left.
+# Two calls that change files take turns: the second then works on what the first has left. Servers of two
+# sessions do so by take_turn.
 changing = Lock()
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -31,11 +33,18 @@ def write_file(place: Place, content: str, encoding: Encoding) -> str:
     """
     data = _bytes(content, encoding)
     with changing, open_parent(place) as (folder_fd, name):
+        take_turn(folder_fd)
         before = status_of(folder_fd, name)
         if before:
             refuse_unless_writable(folder_fd, name, before, place.shown)
         replace(folder_fd, name, data, before)
     return f"{'replaced' if before else 'created'}, {len(data):,} bytes"
+
+
+def take_turn(folder_fd: int) -> None:
+    """Waits until no other server changes a file in the folder; others then wait for the descriptor's end."""
+    with suppress(OSError):  # some network file systems know no locks
+        fcntl.flock(folder_fd, fcntl.LOCK_EX)
 
 
 def refuse_unless_writable(folder_fd: int, name: str, status: os.stat_result, path: str) -> None:

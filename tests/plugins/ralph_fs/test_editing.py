@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 import stat
 import subprocess
@@ -181,3 +183,18 @@ def test_what_is_no_text_or_too_large_is_not_edited(call: Call, ground: Ground) 
         call("edit_file", path="note.txt", edits=[{"old_text": "two", "new_text": "two"}]).text
         == "[no change]"
     )
+
+
+def test_an_edit_waits_for_the_server_of_another_session(ground: Ground) -> None:
+    note = ground.root / "note.txt"
+    other = os.open(ground.root, os.O_RDONLY)
+    fcntl.flock(other, fcntl.LOCK_EX)
+    arguments = (ground.scope.place("note.txt"), [Edit("two", "2")])
+    ours = threading.Thread(target=edit_file, args=arguments, kwargs={"dry_run": False})
+    ours.start()
+    ours.join(0.2)
+    assert ours.is_alive()
+    note.write_text("zero\n" + note.read_text())
+    os.close(other)
+    ours.join()
+    assert note.read_text() == "zero\none\n2\nthree\n"
