@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from plugins.diagram.skills.excalidraw.scripts import build_excalidraw
 from plugins.diagram.skills.excalidraw.scripts.build_excalidraw import (
     DiagramError,
     main,
@@ -146,3 +149,39 @@ def test_a_flowchart_is_printed_as_a_spec_or_drawn(
     assert [node.label for node in spec.nodes] == ["One", "Two?"]
     assert main(["--mermaid", str(chart), "--out", str(tmp_path / "chart.excalidraw")]) == 0
     assert main(["--validate", str(tmp_path / "chart.excalidraw")]) == 0
+
+
+def test_the_printed_spec_is_utf_8_whatever_the_locale(tmp_path: Path) -> None:
+    chart = tmp_path / "chart.mmd"
+    chart.write_text("graph LR\n a[日本] --> b", encoding="utf-8")
+    printed = subprocess.run(
+        [sys.executable, "-I", build_excalidraw.__file__, "--mermaid", str(chart)],
+        env={"LC_ALL": "en_US.ISO-8859-1"},
+        capture_output=True,
+        check=True,
+    ).stdout
+    assert json.loads(printed)["nodes"][0]["label"] == "日本"
+
+
+def test_shapes_by_name_are_read_with_their_labels() -> None:
+    spec = spec_of_mermaid(
+        'flowchart LR\n A@{ shape: cyl, label: "A } b" } --> B@{shape: decision}\n C@{ shape: bolt }'
+    )
+    assert [(node["id"], node["label"], node["shape"]) for node in spec["nodes"]] == [
+        ("A", "A } b", "ellipse"),
+        ("B", "B", "diamond"),
+        ("C", "C", "rectangle"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("label", "seen"),
+    [
+        ("#9829; #quot;", '♥ "'),
+        ("#9999999; x", "\ufffd x"),
+        ("#99999999999;", "#99999999999;"),
+        ("C#;", "C#;"),
+    ],
+)
+def test_entities_of_mermaid_are_characters(label: str, seen: str) -> None:
+    assert spec_of_mermaid(f'flowchart LR\n A["{label}"]')["nodes"][0]["label"] == seen

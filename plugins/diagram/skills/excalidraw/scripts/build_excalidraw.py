@@ -22,6 +22,7 @@ import difflib
 import functools
 import hashlib
 import html
+import io
 import json
 import math
 import os
@@ -3168,8 +3169,8 @@ ENGINES: Mapping[str, Callable[[Spec, Sizes], Placed]] = {"own": layered, "elk":
 
 # The subset of https://mermaid.js.org/syntax/flowchart.html that is read:
 #   flowchart or graph with TB, TD, BT, LR or RL (BT is drawn downwards and RL to the right), a title in front
-#   matter, comments, nodes of every shape in brackets, subgraphs in subgraphs, every kind of link with or
-#   without text, chains, `&`, and click with an address.
+#   matter, comments, nodes of every shape in brackets or by name (`A@{ shape: cyl, label: "B" }`), subgraphs
+#   in subgraphs, every kind of link with or without text, chains, `&`, and click with an address.
 # What only says how things look (classDef, class, style, linkStyle, direction in a subgraph, :::name) is
 # passed over. Links without a head become arrows, and heads that are crosses or circles ordinary ones.
 
@@ -3189,7 +3190,18 @@ MERMAID_SHAPES: Sequence[tuple[str, str, Shape]] = (
     ("{", "}", "diamond"),
     (">", "]", "rectangle"),
 )
-MERMAID_ID = re.compile(r"[^\s\[\](){}<>|&;:\"'~=-]+(?:-(?![-.=~>|])[^\s\[\](){}<>|&;:\"'~=-]+)*")
+# Shapes by name; every other one is a rectangle.
+MERMAID_SHAPE_NAMES: Mapping[str, Shape] = {
+    **dict.fromkeys(
+        "circle circ dbl-circ double-circle sm-circ fr-circ stadium pill terminal".split(), "ellipse"
+    ),
+    **dict.fromkeys("cyl db database cylinder h-cyl das lin-cyl disk".split(), "ellipse"),
+    **dict.fromkeys("diam decision diamond question hex hexagon prepare".split(), "diamond"),
+    "text": "text",
+}
+MERMAID_FIELDS = re.compile(r"@\{((?:\"[^\"]*\"|[^}\"])*)\}")
+MERMAID_FIELD = re.compile(r"(\w+)\s*:\s*(\"[^\"]*\"|[^,\s]+)")
+MERMAID_ID = re.compile(r"[^\s\[\](){}<>|&;:\"'~=@-]+(?:-(?![-.=~>|])[^\s\[\](){}<>|&;:\"'~=@-]+)*")
 MERMAID_LINK = re.compile(
     r"(?P<tail>[<xo]?)(?P<line>-{3,}|-{2}(?=[>xo])|={3,}|={2}(?=[>xo])|-\.+-|~{3,})(?P<head>[>xo]?)"
     r"(?:\s*\|(?P<text>[^|]*)\|)?"
@@ -3329,6 +3341,11 @@ class MermaidReader:
             self.spec["nodes"].append(node)
         elif self.open and "group" not in node:
             node["group"] = self.open[-1]
+        if named := MERMAID_FIELDS.match(statement, at):
+            fields = dict(MERMAID_FIELD.findall(named[1]))
+            node["shape"] = MERMAID_SHAPE_NAMES.get(fields.get("shape", ""), "rectangle")
+            node["label"] = mermaid_label(fields.get("label", "")) or node["label"]
+            return named.end()
         for opening, closing, shape in MERMAID_SHAPES:
             if statement.startswith(opening, at):
                 label, end = mermaid_text(statement, at + len(opening), closing)
@@ -3374,8 +3391,8 @@ def mermaid_label(text: str) -> str:
     text = text.strip("`") if text.startswith("`") else text
     text = re.sub(r"<br\s*/?>|\\n", "\n", text, flags=re.I)
     text = re.sub(r"</?(?:b|i|em|strong|u|code|small|span)(?:\s[^>]*)?>|\*\*", "", text, flags=re.I)
-    text = re.sub(r"#(\d+);", lambda found: chr(int(found[1])), text)
-    return html.unescape(re.sub(r"#(\w+);", r"&\1;", text)).strip()
+    text = re.sub(r"#(\d{1,7});", r"&#\1;", text)
+    return html.unescape(re.sub(r"(?<!&)#([a-zA-Z]\w*);", r"&\1;", text)).strip()
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -5313,4 +5330,6 @@ def chosen_theme(name: str) -> str | Mapping[str, object]:
 
 
 if __name__ == "__main__":
+    # Labels and ids are of any script, also where the locale's encoding has other ideas.
+    cast(io.TextIOWrapper, sys.stdout).reconfigure(encoding="utf-8", errors="backslashreplace")
     sys.exit(main())
