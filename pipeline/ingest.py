@@ -101,7 +101,7 @@ def ingest(
 
     A file that has not changed is passed over, one that became private is taken out. In a dry run nothing is
     embedded or changed; without an index every file is new to it. `workers` files are embedded side by side,
-    as many as there are processors by default. Whoever stops early closes it. Raises BundleError when the index
+    as many as there are processors by default. Who stops early closes it. Raises BundleError when the index
     cannot be written.
     """
     count_tokens = token_counter(encoder)

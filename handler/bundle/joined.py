@@ -38,7 +38,10 @@ class Joined:
     @property
     def is_asked(self) -> bool:
         """Whether it has a part in the answers."""
-        return self._required or self.path.exists()
+        try:
+            return self._required or self.path.exists()
+        except OSError:  # in a folder that this process may not enter: opening it says so
+            return True
 
     def with_bundle(self, bundle: Bundle) -> Bundle:
         """The bundle with both indexes as its own, as they are now. Raises BundleError."""

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from handler.bundle.bundle import Bundle
 from handler.bundle.encoder import Encoder
-from handler.bundle.joined import join, without
+from handler.bundle.joined import Joined, join, without
 from handler.bundle.reader import Index
 from handler.bundle.search import search
 from handler.bundle.types import BundleError
@@ -120,6 +121,17 @@ def test_an_empty_one_adds_nothing(
 ) -> None:
     empty = Index.open(make_bundle({}) / "rag.db")
     assert join(indexes[0], empty) is join(empty, indexes[0]) is indexes[0]
+
+
+def test_a_place_that_cannot_be_looked_at_is_refused_and_one_with_nothing_there_is_not(
+    sample_bundle: Path, tmp_path: Path
+) -> None:
+    bundle = Bundle.open(sample_bundle)
+    assert Joined(tmp_path / "none.db").with_bundle(bundle) is bundle
+    with pytest.raises(BundleError, match=r"none\.db cannot be read: No such file"):
+        Joined(tmp_path / "none.db", required=True).with_bundle(bundle)
+    with pytest.raises(BundleError, match="cannot be read: File name too long"):
+        Joined(tmp_path / ("x" * 300)).with_bundle(bundle)
 
 
 def test_different_models_do_not_go_together(indexes: list[Index]) -> None:
