@@ -66,7 +66,8 @@ def _ingest(options: argparse.Namespace, settings: IngestSettings) -> None:
     if options.dry_run:
         print("Nothing was changed.")
     else:
-        print(f"In {printable(str(settings.database))}, which `ralph local` and ralph-fs ask.")
+        where = printable(str(settings.database))
+        print(f"In {where}: `ralph local` and ralph-fs ask it, with RAG_DB_PATH as it is here.")
 
 
 def _gone(
