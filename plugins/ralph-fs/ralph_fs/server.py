@@ -15,6 +15,7 @@ from ralph_fs.settings import Settings
 
 # Every client pays for schemas in every session; pydantic's titles repeat the names.
 _DROPPED = "title"
+MAX_ERROR_CHARS = 2_000
 
 
 class Server(MCPServer):
@@ -46,7 +47,13 @@ class Server(MCPServer):
         known = self._arguments.get(name, arguments)
         if wrong := sorted(arguments.keys() - set(known)):
             raise ToolError(f"{name} has no argument {shown(', '.join(wrong))}; it has {', '.join(known)}")
-        return await super().call_tool(name, arguments, context)
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            # Of a hundred edits that are spelled wrong, each would be answered with a paragraph.
+            if len(text := str(error)) <= MAX_ERROR_CHARS:
+                raise
+            raise ToolError(f"{text[:MAX_ERROR_CHARS]}…") from error
 
 
 def make_server(settings: Settings) -> Server:

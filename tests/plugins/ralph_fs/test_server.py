@@ -107,6 +107,16 @@ def test_an_argument_that_a_tool_does_not_have_is_an_error(ground: Ground) -> No
     assert "no argument force" in answer.text
 
 
+def test_an_error_is_bounded_however_much_is_wrong(ground: Ground) -> None:
+    arguments = {"path": "note.txt", "edits": [{"oldText": "one", "newText": "1"}] * 500}
+    answer = with_client(
+        make_server(ground.settings), lambda client: answer_of(client, "edit_file", arguments)
+    )
+    assert answer.is_error
+    assert "old_text" in answer.text
+    assert len(answer.text) < 2_500
+
+
 NAMES = ["..", ".", "", "docs", "note.txt", "link", "~", "\0", "%2e%2e", "secret.txt", "outside", "é"]
 PIECES = ["../", "/", "\\", "root-evil", "file:", "C:", "\u202e", "\ufeff", "\n"]
 PATHS = st.one_of(
