@@ -7,6 +7,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from pipeline.printable import printable
+
 MAX_SHOWN_CHARS = 200
 
 _REASONS = {
@@ -49,5 +51,5 @@ def refusing(path: str) -> Iterator[None]:
 
 def shown(name: str) -> str:
     """A name on one line: what would break or colour it is escaped, and what is very long is cut."""
-    visible = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in name)
+    visible = printable(name)
     return visible if len(visible) <= MAX_SHOWN_CHARS else f"{visible[:MAX_SHOWN_CHARS]}…"
