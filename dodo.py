@@ -143,7 +143,8 @@ def session_costs() -> TaskFailed | None:
     try:
         print(report(ROOT))
     except subprocess.CalledProcessError as error:
-        return TaskFailed(f"the server did not answer ({error}); `make test` sets up what it needs")
+        reason = (str(error.stderr).splitlines() or [f"exit code {error.returncode}"])[-1]
+        return TaskFailed(f"the server did not start ({reason}); `make test` sets up what it needs")
     return None
 
 
@@ -399,14 +400,14 @@ def task_deploy() -> Iterator[dict[str, Any]]:
     deploy: dict[str, Any] = {"params": DRY_RUN, "task_dep": ["package"], "uptodate": [False]}
     yield {
         "basename": "deploy",
-        "doc": f"bring the package to where RALPH_DEPLOY says ({', '.join(DEPLOY.targets)})",
+        "doc": f"Bring the package to where RALPH_DEPLOY says ({', '.join(DEPLOY.targets)})",
         "actions": [deployment("deploy", target) for target in DEPLOY.targets],
         **deploy,
     }
     for target, place in DESTINATIONS.items():
         yield {
             "basename": f"deploy:{target}",
-            "doc": f"bring the package to {place}; --dry-run prints what would be run",
+            "doc": f"Bring the package to {place}; --dry-run prints what would be run",
             "actions": [deployment("deploy", target)],
             **deploy,
         }
@@ -416,7 +417,7 @@ def task_rollback() -> Iterator[dict[str, Any]]:
     """Go back to what was deployed before"""
     yield {
         "basename": "rollback:rsync",
-        "doc": f"make the previous release on {DEPLOY.host} the current one; --dry-run prints how",
+        "doc": f"Make the previous release on {DEPLOY.host} the current one; --dry-run prints how",
         "actions": [deployment("rollback", "rsync")],
         "params": DRY_RUN,
         "uptodate": [False],

@@ -116,6 +116,9 @@ def gather_sites(settings: BuildSettings, graph: Graph) -> None:
         pages = read_report(layout.pages(name)).pages
         exported.append(ExportedSite(name, site.collection, tuple((page.url, page.path) for page in pages)))
     sites = gather(exported, graph.collections, read_current(settings.build), settings.accept_shrink)
+    for each in exported:
+        if each.pages and each.name not in sites:
+            print(f"  {each.name}: left out, a sample, since other sites have pages")
     remove_forgotten(settings, graph)
     write_gathered(sites, layout.gathered)
 

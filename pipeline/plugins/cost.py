@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +50,10 @@ def report(root: Path) -> str:
     """The costs as a table, with those of others below."""
     rows = [*costs(root), *(Cost(f"{what} (for comparison)", number) for what, number in OTHERS)]
     lines = [f"{'tokens of a session':<68} {'always':>7} {'if used':>8}"]
-    lines += [f"{row.what:<68} {row.always_tokens:>7,} {row.used_tokens or '':>8}" for row in rows]
+    lines += [
+        f"{row.what:<68} {row.always_tokens:>7,} {f'{row.used_tokens:,}' if row.used_tokens else '':>8}"
+        for row in rows
+    ]
     return "\n".join(lines)
 
 
@@ -66,7 +70,8 @@ def compact(tools: list[Any]) -> str:
 def list_tools(command: list[str], folder: Path) -> list[Any]:
     """What a server on standard input and output answers to tools/list.
 
-    Modules of `folder` can be imported by it. Raises CalledProcessError when it does not start.
+    Modules of `folder` can be imported by it. Raises CalledProcessError, with what it
+    complains of, when it does not start.
     """
     start = {
         "protocolVersion": "2025-06-18",
@@ -79,19 +84,21 @@ def list_tools(command: list[str], folder: Path) -> list[Any]:
         {"id": 2, "method": "tools/list"},
     ]
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(folder.parent.parent)])}
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        for message in messages:
-            process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
-        process.stdin.flush()
-        # The input stays open until the answer is there: its end is the server's too.
-        answers = map(json.loads, process.stdout)
-        tools = next((answer["result"]["tools"] for answer in answers if answer.get("id") == 2), None)
-    if tools is None:
-        raise subprocess.CalledProcessError(process.returncode, command)
+    with tempfile.TemporaryFile("w+") as complaints:  # nobody reads a pipe while the answers are read
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True, env=environ
+        ) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            for message in messages:
+                process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+            process.stdin.flush()
+            # The input stays open until the answer is there: its end is the server's too.
+            answers = map(json.loads, process.stdout)
+            tools = next((answer["result"]["tools"] for answer in answers if answer.get("id") == 2), None)
+        complaints.seek(0)
+        if tools is None:
+            raise subprocess.CalledProcessError(process.returncode, command, stderr=complaints.read())
     return list(tools)
 
 

@@ -308,8 +308,10 @@ def test_a_server_costs_a_session_the_schemas_of_its_tools(tmp_path: Path) -> No
 
 
 def test_a_server_that_does_not_start_is_no_answer(tmp_path: Path) -> None:
-    with pytest.raises(subprocess.CalledProcessError):
-        list_tools([sys.executable, "-c", "import sys; sys.stdin.readline(); sys.exit(3)"], tmp_path)
+    program = "import sys; sys.stdin.readline(); sys.exit('no module of that name')"
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        list_tools([sys.executable, "-c", program], tmp_path)
+    assert caught.value.stderr == "no module of that name\n"
 
 
 def test_the_tools_of_the_server_cost_a_session_little() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,8 @@ from pipeline.graph import Graph
 from pipeline.layout import Layout
 from pipeline.page import Page
 from pipeline.settings import BuildSettings, read_settings
-from pipeline.site import MissingSite, Site
-from pipeline.stages import remove_forgotten
+from pipeline.site import Collection, MissingSite, Site
+from pipeline.stages import gather_sites, remove_forgotten
 
 
 @pytest.fixture
@@ -52,6 +53,21 @@ def test_of_a_site_that_is_taken_out_nothing_stays(settings: BuildSettings) -> N
         "pages", "pages/kept.org", "pages/kept.org.json", "pages/kept.org/deep", "pages/kept.org/deep/a.md",
         "pages/skipped", "pages/skipped.json", "pages/skipped/deep", "pages/skipped/deep/a.md",
     ]  # fmt: skip
+
+
+def test_the_build_says_that_a_sample_is_left_out(
+    settings: BuildSettings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("sample", "own"):
+        build_site(settings, name)
+    sites = dict(graph(["sample", "own"]).sites)
+    sites["sample"] = replace(sites["sample"], collection="sample")
+    collections = {
+        "docs": Collection("docs", "Docs", public=True),
+        "sample": Collection("sample", "Sample", public=True, sample=True),
+    }
+    gather_sites(settings, Graph(collections, sites, ()))
+    assert capsys.readouterr().out == "  sample: left out, a sample, since other sites have pages\n"
 
 
 def test_what_no_build_wrote_stays_and_nothing_is_followed_out_of_the_build(
