@@ -72,7 +72,7 @@ def describe_site(options: argparse.Namespace, collections: Mapping[str, Collect
         listed = "; ".join(f"{c.name} ({c.title})" for c in collections.values()) or "none yet"
         raise SiteError(
             f"{options.collection or 'no collection'}: name one with --collection: {listed}. "
-            f"{options.sites / 'collections.toml'} is the closed set"
+            f"Another one is first described in {options.sites / 'collections.toml'}"
         )
     name = options.name or _default_name(source)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
@@ -145,16 +145,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "source", metavar="PATH|URL", help="a folder, a WordPress export (.xml) or one page's address"
     )
-    parser.add_argument("--name", help="the site's folder below sites/ (default: from the source)")
-    parser.add_argument("--collection", help="one of sites/collections.toml")
     parser.add_argument(
-        "--base-url", help="where the site is published (default: what its configuration says)"
+        "--name", metavar="NAME", help="the site's folder below sites/ (default: from the source)"
+    )
+    parser.add_argument("--collection", metavar="NAME", help="one of sites/collections.toml")
+    parser.add_argument(
+        "--base-url", metavar="URL", help="where the site is published (default: what its configuration says)"
     )
     parser.add_argument(
         "--kind", choices=list(EXPORTERS), help="the kind of site (default: what the source looks like)"
     )
     parser.add_argument(
-        "--sites", type=Path, default=read_settings(os.environ).sites, help="the sites folder"
+        "--sites", metavar="DIR", type=Path, default=read_settings(os.environ).sites, help="the sites folder"
     )
     parser.add_argument("--yes", action="store_true", help="write without asking")
     return parser

@@ -26,7 +26,7 @@ from pipeline.local_index import LocalIndex, open_local_index
 from pipeline.printable import printable
 from pipeline.progress import show_progress
 from pipeline.settings import IngestSettings, read_ingest_settings
-from pipeline.site import SiteError
+from pipeline.site import SiteError, load_collections
 
 
 def main(argv: Sequence[str]) -> int:
@@ -48,6 +48,9 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _ingest(options: argparse.Namespace, settings: IngestSettings) -> None:
+    if options.collection is None:
+        listed = ", ".join(load_collections(settings.collections)) or "none yet"
+        raise SiteError(f"no collection: name one with --collection: {listed}")
     collection = find_collection(options.collection, settings.collections)
     files = list(find_sources(options.paths, Path.cwd()))
     if not files:

@@ -170,7 +170,7 @@ def test_a_dry_run_changes_nothing(run: Run, notes: Path, environ: Mapping[str, 
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["."], "no collection: name one that there is: notes, diary"),
+        (["."], "no collection: name one with --collection: notes, diary"),
         ([".", "--collection", "unknown"], "unknown: name one that there is"),
         (["missing", "--collection", "notes"], "missing: is not there"),
         (["picture.png", "--collection", "notes"], "only .md, .mdx, .txt files"),
