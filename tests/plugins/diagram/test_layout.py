@@ -223,6 +223,12 @@ def test_arrows_to_the_same_node_stand_beside_it_one_around_the_other(direction:
     assert [len(loop.points) for loop in loops] == [4, 4]
 
 
+def test_two_straight_arrows_between_one_pair_are_straight_with_their_labels() -> None:
+    data = graph("a b", "b a", edge={"kind": "straight", "label": "asks"})
+    assert faults(data) == {}, data
+    assert [len(route.points) for route in placed(data)[2].routes.values()] == [2, 2]
+
+
 def test_an_arrow_leaves_free_the_way_of_one_that_stays_as_it_was() -> None:
     places = {"a": {"at": [0, 0]}, "b": {"at": [400, 0]}}
     spec, sizes, drawn = placed(graph("a b", "a b", nodes=places))

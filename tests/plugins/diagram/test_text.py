@@ -118,6 +118,19 @@ def test_balanced_lines_are_no_more_than_greedy_ones_and_no_wider(label: str) ->
     assert even.width <= greedy.width
 
 
+def test_a_long_name_breaks_where_its_parts_meet() -> None:
+    name = "com.example.enterprise.service.impl.AbstractSingletonProxyFactoryBean"
+    lines = balanced(name, NUNITO, 18, 200).lines
+    assert "".join(lines) == name
+    assert all(line.endswith(".") or name[name.index(line) + len(line)].isupper() for line in lines[:-1])
+
+
+def test_a_long_word_leaves_no_single_letter_behind() -> None:
+    lines = balanced("x" * 41, NUNITO, 18, 330).lines
+    assert len(lines) == 2
+    assert abs(len(lines[0]) - len(lines[1])) <= 1
+
+
 def test_balanced_lines_are_of_nearly_one_length() -> None:
     assert balanced("one two three four five six", NUNITO, 18, 200).lines == (
         "one two three",

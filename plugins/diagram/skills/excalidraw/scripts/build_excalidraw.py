@@ -532,6 +532,9 @@ UNBROKEN = re.compile(
     r"|[^\s/\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef-]+"
 )
 
+# Where a name that is longer than a line breaks best: org.example.|long_|name, Singleton|Proxy.
+NAME_SEAM = re.compile(r"[._:](?=\w)|[a-z](?=[A-Z])")
+
 # Wide enough for what the fonts lack and a machine's own fonts draw: Segoe UI Emoji, the widest in use,
 # takes 1.37 of the font size, Chinese and Japanese characters exactly 1.
 EMOJI_WIDTH = 1400
@@ -665,13 +668,14 @@ def wrap(text: str, font: int, size: float, widest: float) -> Text:
 
 
 def widest_head(line: str, font: int, size: float, widest: float) -> str:
-    """As much of the line as fits, at least one character."""
+    """As much of the line as fits, if possible up to where parts of a name meet; at least one character."""
     head = ""
     for grapheme in split_graphemes(line):
         if head and line_width(head + grapheme, font, size) > widest:
             break
         head += grapheme
-    return head
+    seams = [seam.end() for seam in NAME_SEAM.finditer(line) if len(head) / 2 < seam.end() <= len(head)]
+    return head[: seams[-1]] if seams else head
 
 
 def balanced(text: str, font: int, size: float, widest: float) -> Text:
@@ -679,7 +683,8 @@ def balanced(text: str, font: int, size: float, widest: float) -> Text:
     longest_word = max(line_width(piece.strip(), font, size) for piece in UNBROKEN.findall(text))
     widest = max(widest, min(longest_word, WIDEST_WORD))
     best = wrap(text, font, size, widest)
-    low, high = math.ceil(min(longest_word, widest)), math.ceil(widest)
+    # A word that is longer than a line can be broken anywhere.
+    low, high = math.ceil(longest_word if longest_word <= widest else widest / 2), math.ceil(widest)
     while low < high:
         middle = (low + high) // 2
         lines = wrap(text, font, size, middle)
@@ -2798,53 +2803,67 @@ def enters(start: Point, end: Point, box: Box) -> bool:
 
 def straightened(spec: Spec, sizes: Sizes, drawn: Placed) -> dict[str, Route]:
     """The routes, with straight and curved ones as asked for where those are clear of nodes and labels."""
-    shapes = {node.id: node.shape for node in spec.nodes}
+    wished = {edge.id: edge for edge in spec.edges if edge.kind != "elbow" and edge.source != edge.target}
+    routes = {key: wished_route(wished[key], spec, drawn) if key in wished else drawn.routes[key]
+              for key in drawn.routes}  # fmt: skip
     titles = group_titles(sizes, drawn.groups)
-    routes = dict(drawn.routes)
-    together: dict[frozenset[str], list[str]] = {}
-    for edge in spec.edges:
-        if edge.kind == "straight":
-            together.setdefault(frozenset((edge.source, edge.target)), []).append(edge.id)
-    for edge in spec.edges:
-        if edge.kind == "elbow" or edge.source == edge.target:
-            continue
-        old = routes[edge.id]
-        if edge.kind == "straight":
-            beside = together[frozenset((edge.source, edge.target))]
-            by = (beside.index(edge.id) - (len(beside) - 1) / 2) * PORT_GAP
-            by = by if edge.source == min(edge.source, edge.target) else -by
-            points = straight_way(
-                drawn.nodes[edge.source],
-                drawn.nodes[edge.target],
-                shapes[edge.source],
-                shapes[edge.target],
-                by,
-            )
-            seen = points
-        else:
-            points = curved_way(old)
-            seen = along_curve(points)
-        if not points:
-            continue
-        label = None
-        if old.label:
-            x, y = middle_of(points)
-            label = Box(x - old.label.width / 2, y - old.label.height / 2, old.label.width, old.label.height)
-        others = [box for key, box in drawn.nodes.items() if key not in (edge.source, edge.target)]
-        rest = [route for key, route in routes.items() if key != edge.id]
-        labels = [route.label for route in rest if route.label]
-        if edge.kind == "curved":
-            others += [grown(drawn.nodes[key], -12) for key in (edge.source, edge.target)]
-        if any(crosses(seen, grown(box, 6)) for box in others):
-            continue
-        if any(crosses(seen, box) for box in (*labels, *titles)):
-            continue
-        if label and any(touch(grown(label, 3), box) for box in (*drawn.nodes.values(), *labels, *titles)):
-            continue
-        if label and any(crosses(route.points, label) for route in rest):
-            continue
-        routes[edge.id] = Route(edge.kind, points, label)
+    # One that is taken back may be in another one's way: asked again until all that are left are clear.
+    while unclear := next(
+        (key for key, edge in wished.items()
+         if routes[key] is not drawn.routes[key] and not is_clear(edge, routes, drawn, titles)), None,
+    ):  # fmt: skip
+        routes[unclear] = drawn.routes[unclear]
     return routes
+
+
+def wished_route(edge: Edge, spec: Spec, drawn: Placed) -> Route:
+    """The straight or curved route that the spec asks for; the one of the layout where there is none."""
+    old = drawn.routes[edge.id]
+    points = straight_way_beside(edge, spec, drawn) if edge.kind == "straight" else curved_way(old)
+    if not points:
+        return old
+    label = None
+    if old.label:
+        x, y = middle_of(points)
+        label = Box(x - old.label.width / 2, y - old.label.height / 2, old.label.width, old.label.height)
+    return Route(edge.kind, points, label)
+
+
+def straight_way_beside(edge: Edge, spec: Spec, drawn: Placed) -> list[Point]:
+    """The straight way of an arrow, beside those of the others between its two nodes."""
+    ends = {edge.source, edge.target}
+    beside = [e.id for e in spec.edges if e.kind == "straight" and {e.source, e.target} == ends]
+    heights = [label.height for key in beside if (label := drawn.routes[key].label)]
+    apart = max(PORT_GAP, max(heights, default=0.0) + LABEL_GAP)
+    by = (beside.index(edge.id) - (len(beside) - 1) / 2) * apart
+    shapes = {node.id: node.shape for node in spec.nodes}
+    return straight_way(
+        drawn.nodes[edge.source],
+        drawn.nodes[edge.target],
+        shapes[edge.source],
+        shapes[edge.target],
+        by if edge.source == min(ends) else -by,
+    )
+
+
+def is_clear(edge: Edge, routes: Mapping[str, Route], drawn: Placed, titles: Sequence[Box]) -> bool:
+    """Whether the edge's route meets no node, no label and no title, and its label no other arrow."""
+    route = routes[edge.id]
+    seen = along_curve(route.points) if edge.kind == "curved" else route.points
+    others = [box for key, box in drawn.nodes.items() if key not in (edge.source, edge.target)]
+    if edge.kind == "curved":
+        others += [grown(drawn.nodes[key], -12) for key in (edge.source, edge.target)]
+    rest = [other for key, other in routes.items() if key != edge.id]
+    labels = [other.label for other in rest if other.label]
+    if any(crosses(seen, grown(box, 6)) for box in others):
+        return False
+    if any(crosses(seen, box) for box in (*labels, *titles)):
+        return False
+    label = route.label
+    return label is None or not (
+        any(touch(grown(label, 3), box) for box in (*drawn.nodes.values(), *labels, *titles))
+        or any(crosses(other.points, label) for other in rest)
+    )
 
 
 def straight_way(source: Box, target: Box, source_shape: str, target_shape: str, by: float) -> list[Point]:
