@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import uvicorn
 
@@ -16,6 +17,8 @@ from handler.local.routes import Service
 from handler.local.settings import read_local_settings
 from handler.settings import SettingsError, with_env_file
 
+# Loopback refuses at once what nobody listens for.
+PROBE_TIMEOUT_S = 1
 # Answers that stream when Ctrl-C is pressed are cut, and kept as far as they got.
 SHUTDOWN_TIMEOUT_S = 1
 
@@ -34,6 +37,10 @@ def serve(
         f"Conversations are kept in {settings.state_dir / FILE}. Ctrl-C ends.",
         flush=True,
     )
+    if not is_listening(settings.ollama.url):
+        print(
+            f"Ollama is not running at {settings.ollama.url} yet: start it with `ollama serve`.", flush=True
+        )
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -63,3 +70,13 @@ def listen(host: str, port: int) -> socket.socket:
             f"LOCAL_PORT: {port} cannot be used ({error.strerror}); give --port another one"
         ) from None
     return listener
+
+
+def is_listening(url: str) -> bool:
+    """Whether anything on this machine takes connections at an address, which names its port."""
+    address = urlsplit(url)
+    try:
+        socket.create_connection((address.hostname, address.port), PROBE_TIMEOUT_S).close()
+    except OSError:
+        return False
+    return True

@@ -115,6 +115,20 @@ def test_what_it_cannot_do_is_one_sentence(environ: dict[str, str], tmp_path: Pa
     assert re.fullmatch(r"ralph: OLLAMA_HOST: [^\n]+\n", done.stderr)
 
 
+def test_it_says_at_its_start_that_ollama_does_not_run(environ: dict[str, str], tmp_path: Path) -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # and does not listen
+        environ["OLLAMA_HOST"] = url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+        command = [sys.executable, "-m", "handler", "local", "--port", "0"]
+        with subprocess.Popen(
+            command, env=environ, cwd=tmp_path, stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            lines = [process.stdout.readline() for _ in range(3)]
+            process.send_signal(signal.SIGINT)
+    assert lines[2] == f"Ollama is not running at {url} yet: start it with `ollama serve`.\n"
+
+
 def test_a_port_that_is_taken_is_said_to_be() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
