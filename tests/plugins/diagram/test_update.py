@@ -13,6 +13,7 @@ from plugins.diagram.skills.excalidraw.scripts.build_excalidraw import (
     THEMES,
     Document,
     Element,
+    box_of,
     faults,
     key_between,
     main,
@@ -203,6 +204,21 @@ def test_groups_of_a_person_stay_inside_and_around_those_of_the_spec(file: Docum
     new = draw_map(everything(), tmp_path, file)
     for name in ("node api", "node words"):
         assert named(new, name)["groupIds"] == named(file, name)["groupIds"]
+
+
+def test_what_a_person_deleted_comes_back_while_the_spec_has_it(file: Document, tmp_path: Path) -> None:
+    gone = {named(file, name)["id"] for name in ("node api", "label of node api")}
+    ends = ("startBinding", "endBinding")
+    file["elements"] = [element for element in file["elements"] if element["id"] not in gone]
+    for element in file["elements"]:
+        # As the editor does: the arrows of what is deleted stay, and hold on to nothing.
+        element.update({end: None for end in ends if (element.get(end) or {}).get("elementId") in gone})
+    assert faults(file) == []
+    new = draw_map(everything(), tmp_path, file)
+    api = named(new, "node api")["id"]
+    assert named(new, "label of node api")["containerId"] == api
+    assert named(new, "edge api -> queue")["startBinding"]["elementId"] == api
+    assert box_of(named(new, "node queue")) == box_of(named(file, "node queue"))
 
 
 def test_a_persons_own_elements_stay_with_their_bindings(file: Document, tmp_path: Path) -> None:
