@@ -268,6 +268,12 @@ def test_a_label_that_a_person_put_on_an_arrow_stays_after_it(file: Document, tm
     assert [e["id"] for e in draw_map(everything(), tmp_path, file)["elements"]] == [
         e["id"] for e in file["elements"]
     ]
+    # The arrow leads elsewhere: their label goes with it.
+    moved = copy.deepcopy(file)
+    for name in ("node ready", "label of node ready", "node queue", "label of node queue"):
+        named(moved, name)["y"] += 700
+    label = next(e for e in draw_map(everything(), tmp_path, moved)["elements"] if e["id"] == "words")
+    assert label["y"] > words["y"] + 500
     # The spec gives that arrow a label of its own: theirs is not lost, it stands free.
     spec = everything()
     spec["edges"][1]["label"] = "spec's"

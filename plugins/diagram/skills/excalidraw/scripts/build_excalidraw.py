@@ -4153,6 +4153,7 @@ def keep_edits(new: Document, file: Document) -> Document:
     ours = {element["id"] for element in new["elements"]} | {element["id"] for element in drawn.values()}
     extras = [dict(e) for e in file["elements"] if e["id"] not in ours and not e["isDeleted"]]
     let_go(extras, new["elements"])
+    follow_arrows(extras, new["elements"])
     elements = in_order(new["elements"], extras)
     list_bound_elements(elements)
     files = {e["fileId"]: file["files"][e["fileId"]] for e in extras if e["type"] == "image"} | new["files"]
@@ -4305,6 +4306,16 @@ def let_go(extras: Sequence[Element], ours: Sequence[Element]) -> None:
         # The arrow or shape that they wrote on has a label from the spec by now; theirs stands free.
         if element.get("containerId") in labelled:
             element["containerId"] = None
+
+
+def follow_arrows(extras: Sequence[Element], ours: Sequence[Element]) -> None:
+    """Puts what a person wrote on the spec's arrows onto their middle, where they lead elsewhere now."""
+    arrows = {element["id"]: element for element in ours if element["type"] == "arrow"}
+    for element in extras:
+        arrow = arrows.get(element.get("containerId"))
+        if arrow is not None and not touch(box_of(element), drawn_box(arrow)):
+            x, y = middle_of(way_of(arrow))
+            element.update(x=x - element["width"] / 2, y=y - element["height"] / 2)
 
 
 def in_order(ours: Sequence[Element], extras: Sequence[Element]) -> list[Element]:
