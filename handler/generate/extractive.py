@@ -62,14 +62,16 @@ def best_quotes(
     embedded, each under its title and headings, and the nearest are taken, a sentence that ends in a colon
     with the code that it announces. `vector` is the question's, where it is known.
     """
+    words = _word_starts(question)
     parts = [
         Quote(source, span.start, hit.chunk.text[span.start : span.end], markdown, span.is_code)
         for source, hit in enumerate(hits[:MAX_SOURCES], start=1)
         for span in quotable_spans(hit.chunk.text)
         if plain_text(markdown := as_markdown(hit.chunk.text, span)).strip()  # no bare picture or tag
+        # A table that came from HTML without a header has data in its first row.
+        and not (span.is_header and words.isdisjoint(_word_starts(markdown)))
     ]
     announced = {a: b for a, b in pairwise(parts) if a.source == b.source and _announces(a) and b.is_code}
-    words = _word_starts(question)
     # A name in a list or a table is near to every question about it, and says nothing.
     candidates = [part for part in parts if part.is_code or _word_starts(part.shown) - words] or parts
     candidates.sort(key=lambda quote: -len(words.intersection(_word_starts(quote.text))))

@@ -19,6 +19,7 @@ _HEADING = re.compile(r"\s{0,3}#{1,6}(?:\s|$)")
 _UNDERLINE = re.compile(r"\s{0,3}(?:=+|-+)\s*$")
 _TABLE_ROW = re.compile(r"\s*\|.*\|\s*$")
 _TABLE_RULE = re.compile(r"[\s|:-]+$")
+_RULE_BELOW = re.compile(r"[ \t]*\n[ \t]*\|[ \t|:]*-[ \t|:-]*(?:\n|$)")
 _ITEM = re.compile(r"(\s*(?:>\s*)*(?:[-*+]|\d{1,9}[.)])\s+)(?:\[[ xX]\]\s+)?")
 _ITEM_OR_TAG = re.compile(rf"{_ITEM.pattern}|\s*</?[a-zA-Z]")
 _WORD = re.compile(r"\w")
@@ -32,11 +33,15 @@ _Kind = Literal["prose", "row", "code"]
 
 
 class Span(NamedTuple):
-    """Where a quotable part stands in a chunk's markdown. Code, fenced or indented, is no markdown."""
+    """Where a quotable part stands in a chunk's markdown. Code, fenced or indented, is no markdown.
+
+    `is_header` tells a table's first row, which in most tables names the columns and says nothing.
+    """
 
     start: int
     end: int
     is_code: bool
+    is_header: bool = False
 
 
 def quotable_spans(text: str) -> list[Span]:
@@ -45,7 +50,7 @@ def quotable_spans(text: str) -> list[Span]:
     Headings, rules, fences and parts without any word are left out.
     """
     return [
-        Span(start, end, kind == "code")
+        Span(start, end, kind == "code", kind == "row" and bool(_RULE_BELOW.match(text, end)))
         for block_start, block_end, kind in _blocks(text)
         for start, end in (
             _sentences(text, block_start, block_end) if kind == "prose" else [(block_start, block_end)]

@@ -52,6 +52,17 @@ def test_what_the_question_says_itself_is_no_answer(tiny_encoder: Encoder, echo:
     assert [quote.text for quote in quotes] == ["It restarts at night."]
 
 
+def test_names_of_columns_are_no_answer_unless_they_have_a_word_of_the_question(
+    tiny_encoder: Encoder,
+) -> None:
+    names = hit("| option | meaning |\n|---|---|\n| `--port` | the port of the server |\n")
+    assert [q.text for q in best_quotes("what is this", [names], tiny_encoder)] == [
+        "| `--port` | the port of the server |"
+    ]
+    data = hit("| Tuesday | nine to six |\n|---|---|\n")
+    assert best_quotes("open on Tuesday?", [data], tiny_encoder)[0].text == "| Tuesday | nine to six |"
+
+
 def test_code_is_answered_line_for_line_with_every_sign(tiny_encoder: Encoder) -> None:
     code = "# server logs\nrm -rf *.log __init__\n  echo <server> | grep server"
     hits = (hit(f"```sh\n{code}\n```"),)

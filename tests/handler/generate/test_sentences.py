@@ -51,6 +51,11 @@ def test_a_chunk_is_quoted_by_sentence_item_row_and_code(text: str, expected: li
     assert quotes(text) == expected
 
 
+def test_the_first_row_of_a_table_is_known() -> None:
+    text = "| a | b |\n|---|:-:|\n| 1 | 2 |\n\n| c |\n| 3 |\n"
+    assert [text[span.start : span.end] for span in quotable_spans(text) if span.is_header] == ["| a | b |"]
+
+
 def test_long_code_is_quoted_line_by_line() -> None:
     listing = "\n".join(f"line {i} of a long listing" for i in range(40))
     assert quotes(f"```\n{listing}\n```") == listing.splitlines()
@@ -71,6 +76,6 @@ def test_code_is_markdown_again_in_a_fence_of_its_own() -> None:
 @given(st.text(alphabet="ab.A! \n`~#|-*1>。", max_size=200))
 def test_quotes_stand_in_order_and_do_not_overlap(text: str) -> None:
     end = 0
-    for start, stop, _ in quotable_spans(text):
+    for start, stop, *_ in quotable_spans(text):
         assert end <= start < stop <= len(text)
         end = stop
