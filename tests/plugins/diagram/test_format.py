@@ -397,3 +397,17 @@ def test_a_spec_that_begins_with_a_byte_order_mark_is_read(tmp_path: Path) -> No
     spec, out = tmp_path / "map.json", tmp_path / "o.excalidraw"
     spec.write_text('{"nodes": [{"id": "a"}]}', encoding="utf-8-sig")
     assert main(["--spec", str(spec), "--out", str(out)]) == 0
+
+
+@pytest.mark.parametrize("kind", ["elbow", "straight", "curved"])
+@pytest.mark.parametrize("at", [[0, 0], [10, 0], [40, 20], [150, 70]])
+def test_nodes_that_are_put_onto_each_other_have_sound_arrows(
+    tmp_path: Path, at: list[int], kind: str
+) -> None:
+    nodes = [
+        {"id": "a", "at": [0, 0], "size": [400, 300]},
+        {"id": "b", "at": at},
+        {"id": "c", "at": [900, 700]},
+    ]
+    edges = [{"from": a, "to": b, "kind": kind, "label": "x"} for a, b in ("ab", "ba", "cb", "bc")]
+    assert faults(draw_map({"nodes": nodes, "edges": edges}, tmp_path)) == []

@@ -2577,7 +2577,7 @@ def search_way(
     """A way from one node to another around all others: short, with few bends and crossings.
 
     A* over the lines beside the boxes between the two; the whole map when there is no way there. When
-    there is none at all (a node lies on another), straight through.
+    there is none at all (a node lies on another), through all, with one bend.
     """
     whole = grown(around_boxes([*around.nodes, *around.labels]), 200)
     for window in (grown(around_boxes(ends), 160), whole):
@@ -2590,7 +2590,8 @@ def search_way(
         way = search_in(ends, shapes, near, 0 if direction == "right" else 1)
         if way:
             return way
-    return [ends[0].center, ends[1].center]
+    (x, y), (u, v) = ends[0].center, ends[1].center
+    return [(x, y), (u, v)] if x == u or y == v else [(x, y), (u, y), (u, v)]
 
 
 def search_in(
