@@ -239,4 +239,4 @@ def _ranks(leg: Floats) -> dict[int, int]:
 
 
 def _place(leg: str, rank: int | None) -> str:
-    return f"{leg} {rank}." if rank else f"not among the best {LEG_DEPTH} by {leg}"
+    return f"rank {rank} by {leg}" if rank else f"not among the best {LEG_DEPTH} by {leg}"

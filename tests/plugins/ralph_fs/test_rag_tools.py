@@ -342,7 +342,7 @@ def test_off_topic_finds_nothing_and_says_so(
 
 def test_explain_tells_why_a_chunk_is_there(call: Call) -> None:
     text = call("rag_search", query="pond algae", top_k=1, explain=True).text
-    assert "meaning 1., words 1.; cosine " in text
+    assert "rank 1 by meaning, rank 1 by words; cosine " in text
 
 
 def test_wrong_arguments_are_refused_in_words(call: Call) -> None:
