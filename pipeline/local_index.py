@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -192,7 +193,8 @@ def _bring_up_to_date(connection: apsw.Connection, path: Path, model: ModelSpec 
     check_local_version(connection)
     if connection.pragma("user_version") < LOCAL_VERSION:
         # Both count for a new file alone, and neither can be had inside of a transaction.
-        connection.execute(f"PRAGMA page_size = {PAGE_SIZE_BYTES}; PRAGMA journal_mode = WAL")
+        connection.pragma("page_size", PAGE_SIZE_BYTES)
+        _switch_to_wal(connection)
         with _transaction(connection):
             tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
             if not tables and model is not None:
@@ -210,6 +212,20 @@ def _bring_up_to_date(connection: apsw.Connection, path: Path, model: ModelSpec 
             f"{path} was made with another embedding model than {model.name}: "
             "name another file in RAG_DB_PATH and ingest again, or the model's bundle in RALPH_BUNDLE"
         )
+
+
+def _switch_to_wal(connection: apsw.Connection) -> None:
+    """While another process makes the same file, SQLite refuses at once: its busy timeout is not for that."""
+    until = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+    while True:
+        try:
+            connection.pragma("journal_mode", "wal")
+        except apsw.BusyError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -243,6 +244,7 @@ def test_a_change_that_fails_is_taken_back(index: LocalIndex, path: Path, tiny_e
 
 WRITER = """
 import sys
+import threading
 from pathlib import Path
 import numpy as np
 from handler.bundle.encoder import Encoder
@@ -263,6 +265,15 @@ for n in range(25):
         index.replace(file, name, chunks, vector)
     print(file, flush=True)
 """
+
+
+def test_a_new_file_that_another_process_is_making_is_waited_for(path: Path, tiny_spec: ModelSpec) -> None:
+    path.parent.mkdir()
+    other = apsw.Connection(str(path))
+    other.execute("BEGIN IMMEDIATE")
+    threading.Timer(0.2, other.execute, ["ROLLBACK"]).start()
+    with open_local_index(path, tiny_spec) as index:
+        assert index.documents() == []
 
 
 def test_processes_that_write_at_once_lose_nothing(path: Path, tiny_spec: ModelSpec) -> None:
