@@ -10,11 +10,9 @@ how long a piece was under way, and by how much the gaps between pieces changed 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import tempfile
 import time
-from collections.abc import AsyncGenerator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -22,28 +20,13 @@ import httpx
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.streaming import QUESTION, ROOT, serve
-from handler.events import Citation, Text
-from handler.generate.types import Finished, Prompt
+from benchmarks.streaming import QUESTION, ROOT, Paced, serve
 from tests.fakes.web_server import PROGRAMS, web_server
 
 
-class Stamped:
-    """A generator that pauses, writes what time it is, and so on."""
-
-    name = "extractive"
-    model: str | None = None
-
-    def __init__(self, n_pieces: int, pause_s: float) -> None:
-        self._n_pieces = n_pieces
-        self._pause_s = pause_s
-
-    async def generate(self, prompt: Prompt) -> AsyncGenerator[Text | Citation | Finished, None]:  # noqa: ARG002
-        """The times, whatever was asked."""
-        for _ in range(self._n_pieces):
-            await asyncio.sleep(self._pause_s)
-            yield Text(f"{time.perf_counter_ns()} ")
-        yield Finished("end")
+def now() -> str:
+    """What a piece of an answer says: when it was written, in nanoseconds of this machine's clock."""
+    return f"{time.perf_counter_ns()} "
 
 
 def main() -> None:
@@ -57,9 +40,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3, help="how many answers are read each way")
     arguments = parser.parse_args()
     with ExitStack() as stack:
-        url = stack.enter_context(
-            serve(arguments.bundle, Stamped(arguments.pieces, arguments.pause_ms / 1000))
-        )
+        paced = Paced(arguments.pieces, arguments.pause_ms / 1000, now)
+        url = stack.enter_context(serve(arguments.bundle, paced))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         ways = {"directly": f"{url}/api/ask"}
         for name, program in PROGRAMS.items():

@@ -15,7 +15,7 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -46,20 +46,21 @@ WATCH = """() => {
 
 
 class Paced:
-    """A generator that writes a piece, pauses, and writes the next."""
+    """A generator that pauses, writes what `piece` returns, and so on."""
 
     name = "extractive"
     model: str | None = None
 
-    def __init__(self, n_pieces: int, pause_s: float) -> None:
+    def __init__(self, n_pieces: int, pause_s: float, piece: Callable[[], str]) -> None:
         self._n_pieces = n_pieces
         self._pause_s = pause_s
+        self._piece = piece
 
     async def generate(self, prompt: Prompt) -> AsyncGenerator[Text | Citation | Finished, None]:  # noqa: ARG002
         """The pieces, whatever was asked."""
         for _ in range(self._n_pieces):
             await asyncio.sleep(self._pause_s)
-            yield Text("piece ")
+            yield Text(self._piece())
         yield Finished("end")
 
 
@@ -72,7 +73,8 @@ def main() -> None:
     parser.add_argument("--pieces", type=int, default=150, help="how many pieces an answer has")
     parser.add_argument("--pause-ms", type=float, default=30, help="the pause before each")
     arguments = parser.parse_args()
-    with serve(arguments.bundle, Paced(arguments.pieces, arguments.pause_ms / 1000)) as url:
+    paced = Paced(arguments.pieces, arguments.pause_ms / 1000, lambda: "piece ")
+    with serve(arguments.bundle, paced) as url:
         for _ in range(3):
             client, widget = np.diff(times_at_client(url)), np.diff(times_in_widget(url))
             apart = np.abs(client - widget)
