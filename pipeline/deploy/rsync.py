@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.deploy.gate import check_bundle, check_not_worse
-from pipeline.deploy.step import DeployError, Step, cannot_run, run
+from pipeline.deploy.step import DeployError, Step, cannot_run, failure, run
 from pipeline.package import BUNDLE, package_version, requirements_version
 from pipeline.settings import DeploySettings
 
@@ -135,10 +135,9 @@ def held(step: Step) -> Iterator[None]:
             process.stdin.flush()
         if (said := process.stdout.readline()) != "held\n":
             _, complaint = process.communicate()
-            raise DeployError(
-                complaint.strip()
-                or f"{step.doc}: the host said {said!r}; have its shell say nothing by itself"
-            )
+            if complaint.strip():
+                raise failure(step, complaint, process.returncode)
+            raise DeployError(f"{step.doc}: the host said {said!r}; have its shell say nothing by itself")
         yield  # leaving the context closes the standard input, and the host lets go
 
 
@@ -149,7 +148,11 @@ def _bytes_sent(stats: str) -> str:
 
 def _on_host(settings: DeploySettings, function: str, *arguments: str | int) -> Step:
     command = shlex.join(["sh", "-s", "--", function, *map(str, arguments)])
-    return Step(function, (*_ssh(settings), settings.host, command), stdin=HOST)
+    unreached = (
+        f"RALPH_HOST is {settings.host}: set it to a host that `ssh` reaches without a password, "
+        "user@host or an alias of ~/.ssh/config"
+    )
+    return Step(function, (*_ssh(settings), settings.host, command), stdin=HOST, unreached=unreached)
 
 
 def _ssh(settings: DeploySettings) -> tuple[str, ...]:

@@ -7,6 +7,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+# What ssh exits with when it is not the host's command that failed, see ssh(1).
+NO_CONNECTION = 255
+
 
 class DeployError(Exception):
     """A deployment cannot go on. The message says what answers now, or what to do."""
@@ -14,15 +17,22 @@ class DeployError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One command, and the file that it reads as its standard input."""
+    """One command, the file that it reads as its standard input, and what to do if ssh reaches no host."""
 
     doc: str
     argv: tuple[str, ...]
     stdin: Path | None = None
+    unreached: str = ""
 
     def __str__(self) -> str:
         """The step as it can be pasted into a shell."""
         return shlex.join(self.argv) + (f" < {shlex.quote(str(self.stdin))}" if self.stdin else "")
+
+
+def failure(step: Step, complaint: str, exit_code: int) -> DeployError:
+    """What is told of a step that failed: what it complains of, and the remedy where there is one."""
+    said = f"{step.doc}: {complaint.strip() or f'exit code {exit_code}'}"
+    return DeployError(f"{said}\n{step.unreached}" if step.unreached and exit_code == NO_CONNECTION else said)
 
 
 def run(step: Step) -> str:
@@ -36,7 +46,7 @@ def run(step: Step) -> str:
     except OSError as error:
         raise cannot_run(step, error) from None
     if done.returncode:
-        raise DeployError(f"{step.doc}: {done.stderr.strip() or f'exit code {done.returncode}'}")
+        raise failure(step, done.stderr, done.returncode)
     return done.stdout
 
 

@@ -349,7 +349,7 @@ def test_what_was_deployed_while_the_host_was_looked_at_is_what_is_compared_with
     ("script", "told"),
     [
         ("echo Welcome; cat >/dev/null", r"the host said 'Welcome\\n'"),
-        ("exec <&-; echo unreachable >&2; exit 255", "^unreachable$"),
+        ("exec <&-; echo unreachable >&2; exit 255", r"(?s)^hold: unreachable\nRALPH_HOST is "),
         ("exit 1", "the host said ''"),
     ],
 )
@@ -397,6 +397,17 @@ def small_disk(folder: Path, n_kb: int) -> Iterator[None]:
         yield
     finally:
         subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.skipif(not shutil.which("ssh"), reason="needs ssh (Debian: openssh-client)")
+def test_a_host_that_cannot_be_reached_is_told_with_the_setting_that_names_it(
+    make_package: MakePackage,
+) -> None:
+    settings = read_deploy_settings({"RALPH_HOST": "127.0.0.1", "RALPH_SSH": "ssh -F none -p 1"})
+    with pytest.raises(DeployError, match=r"(?s)^preflight: .*refused.*RALPH_HOST is 127\.0\.0\.1: set it"):
+        deploy(settings, make_package(), print)
+    with pytest.raises(DeployError, match=r"(?s)^hold: .*refused.*RALPH_HOST"):
+        rollback(settings, print)
 
 
 def test_a_disk_that_is_too_small_is_told_before_anything_is_sent(
