@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from handler.bundle.counted import counted
 from pipeline import urls
 from pipeline.detect import Detection, detect
 from pipeline.export.exporters import EXPORTERS, export
@@ -38,7 +39,7 @@ def main(argv: Sequence[str], ask: Callable[[str], str] = input) -> int:
     for page in exported.pages[:_SHOWN_PAGES]:
         print(f"  {page.url}  {page.title}")
     if len(exported.pages) > _SHOWN_PAGES:
-        print(f"  … and {len(exported.pages) - _SHOWN_PAGES} more pages")
+        print(f"  … and {counted(len(exported.pages) - _SHOWN_PAGES, 'more page')}")
     if not exported.pages:
         print(f"Nothing of {site.source} would be published; no site.toml was written.", file=sys.stderr)
         return 1

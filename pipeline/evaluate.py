@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import get_args
 
+from handler.bundle.counted import counted
 from handler.bundle.gate import Gate
 from handler.bundle.reader import Index
 from handler.bundle.search import QueryEncoder, search
@@ -111,7 +112,7 @@ def format_evaluation(evaluation: Evaluation) -> str:
     """The figures as a table for a terminal."""
     if not evaluation.n_answerable and not evaluation.n_refusals:
         return "no questions: a site's questions.jsonl measures how well it is found"
-    lines = [f"{evaluation.n_answerable} answerable questions, {evaluation.n_refusals} to refuse"]
+    lines = [f"{counted(evaluation.n_answerable, 'answerable question')}, {evaluation.n_refusals} to refuse"]
     if evaluation.modes:
         lines.append(f"{'':10}{'hit@1':>8}{'hit@6':>8}{'MRR':>8}")
     for mode, found in evaluation.modes.items():

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from handler.bundle.counted import counted
 from handler.bundle.manifest import Manifest, SiteSummary
 from pipeline.site import Collection, SiteError
 
@@ -86,6 +87,7 @@ def _check_not_shrunk(
         n_pages = summaries[name].n_pages if name in summaries else 0
         if 2 * n_pages <= before.n_pages:
             raise SiteError(
-                f"{name} has {n_pages} pages and had {before.n_pages} in the bundle before: its source may "
-                f"be missing or half copied. If it is meant, say so: RALPH_ACCEPT_SHRINK={name} doit build"
+                f"{name} has {counted(n_pages, 'page')} and had {before.n_pages} in the bundle before: its "
+                "source may be missing or half copied. If it is meant, say so: "
+                f"RALPH_ACCEPT_SHRINK={name} doit build"
             )

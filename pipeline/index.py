@@ -10,6 +10,7 @@ from pathlib import Path
 import apsw
 import numpy as np
 
+from handler.bundle.counted import counted
 from handler.bundle.database import create_database, insert_keywords
 from handler.bundle.encoder import ModelSpec, Vector, check_unit
 from handler.bundle.types import BundleError, Chunk
@@ -29,7 +30,7 @@ def write_index(
     matter. Raises BundleError when vectors and chunks do not fit each other or the model.
     """
     if len(vectors) != len(chunks):
-        raise BundleError(f"{len(chunks)} chunks have {len(vectors)} vectors")
+        raise BundleError(f"{counted(len(chunks), 'chunk')} with {counted(len(vectors), 'vector')}")
     check_unit(vectors, model)
     order = sorted(range(len(chunks)), key=lambda i: _place(chunks[i]))
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -15,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 
+from handler.bundle.counted import counted
 from handler.bundle.encoder import Encoder, ModelSpec, Vector
 from handler.bundle.manifest import read_manifest
 from handler.bundle.passage import passage_text
@@ -67,8 +68,8 @@ class Outcome:
     note: str = ""
 
     def __str__(self) -> str:
-        counted = f", {self.n_chunks} chunk{'s' * (self.n_chunks != 1)}" if self.n_chunks else ""
-        return f"{self.name}: {self.kind}{counted}{f', {self.note}' if self.note else ''}"
+        n_chunks = f", {counted(self.n_chunks, 'chunk')}" if self.n_chunks else ""
+        return f"{self.name}: {self.kind}{n_chunks}{f', {self.note}' if self.note else ''}"
 
 
 def find_collection(name: str | None, folder: Path) -> Collection:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from handler.bundle.counted import counted
 from handler.bundle.encoder import Encoder
 from handler.bundle.types import BundleError
 from pipeline.ingest import (
@@ -101,8 +102,8 @@ def _report(collection: str, outcomes: Iterable[Outcome]) -> None:
         if outcome.kind != "unchanged":
             print(printable(str(outcome)))
     counts = Counter(outcome.kind for outcome in done)
-    counted = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
-    print(f"{collection}: {counted}; {sum(outcome.n_chunks for outcome in done)} chunks")
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
+    print(f"{collection}: {kinds}; {counted(sum(outcome.n_chunks for outcome in done), 'chunk')}")
 
 
 def _list(options: argparse.Namespace, settings: IngestSettings) -> None:
@@ -110,7 +111,7 @@ def _list(options: argparse.Namespace, settings: IngestSettings) -> None:
         for document in index.documents(options.collection):
             collection = document.collection or "(no collection)"
             path = printable(document.path)
-            print(f"{collection}  {path}  {document.n_chunks} chunks  {document.ingested_at}")
+            print(f"{collection}  {path}  {counted(document.n_chunks, 'chunk')}  {document.ingested_at}")
 
 
 def _delete(options: argparse.Namespace, settings: IngestSettings) -> None:
@@ -126,7 +127,8 @@ def _delete(options: argparse.Namespace, settings: IngestSettings) -> None:
             if not found:
                 raise SiteError(f"{named}: the index has nothing of it (ralph ingest --list)")
             for document in found:
-                print(f"{printable(document.path)}: {index.delete(document.url)} chunks taken out")
+                n_chunks = index.delete(document.url)
+                print(f"{printable(document.path)}: {counted(n_chunks, 'chunk')} taken out")
 
 
 def find_sources(paths: Sequence[Path], cwd: Path) -> Iterator[SourceFile]:

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from handler.bundle.counted import counted
 from handler.bundle.encoder import Encoder
 from handler.bundle.gate import Gate
 from handler.bundle.manifest import CollectionSummary, Manifest, Probe
@@ -69,8 +70,8 @@ def export_site(settings: BuildSettings, site: Site) -> None:
     layout = Layout(settings.build)
     exported = export(site, settings.today)
     write_export(exported, layout.pages(site.name).parent)
-    counts = f"{len(exported.exclusions)} left out, {len(exported.warnings)} warnings"
-    print(f"  {site.name}: {len(exported.pages)} pages, {counts} (doit export lists them)")
+    counts = f"{len(exported.exclusions):,} left out, {counted(len(exported.warnings), 'warning')}"
+    print(f"  {site.name}: {counted(len(exported.pages), 'page')}, {counts} (doit export lists them)")
 
 
 def export_snapshot(settings: BuildSettings, site: Site) -> None:
@@ -150,7 +151,7 @@ def embed(settings: BuildSettings) -> None:
     layout = Layout(settings.build)
     texts = [passage_text(chunk.title, chunk.heading, chunk.text) for chunk in _chunks(layout)]
     with open_cache(layout.vector_cache) as cache:
-        vectors = embed_chunks(texts, _encoder(layout), cache, _counted(len(texts)))
+        vectors = embed_chunks(texts, _encoder(layout), cache, _new_of(len(texts)))
     write_vectors(vectors, layout.vectors)
 
 
@@ -214,7 +215,8 @@ def seal_bundle(settings: BuildSettings, graph: Graph) -> None:
         probe=Probe(PROBE, encoder.embed_query(PROBE)),
     )
     bundle = seal(manifest, layout.database, layout.model, layout.tokenizer, layout.root)
-    print(f"  {bundle} ({len(chunks)} chunks of {sum(n_pages.values())} pages, {_size_mb(bundle):.1f} MB)")
+    counts = f"{counted(len(chunks), 'chunk')} of {counted(sum(n_pages.values()), 'page')}"
+    print(f"  {bundle} ({counts}, {_size_mb(bundle):.1f} MB)")
 
 
 def verify_current(settings: BuildSettings) -> None:
@@ -287,11 +289,11 @@ def _questions(layout: Layout, graph: Graph) -> list[Question]:
     return [question for name in names for question in read_questions(graph.sites[name].questions)]
 
 
-def _counted(n_chunks: int) -> Progress:
+def _new_of(n_chunks: int) -> Progress:
     """Progress that first says how many of the chunks are new."""
 
     def show(items: Iterable[T], total: int) -> Iterable[T]:
-        print(f"  {total} of {n_chunks} chunks are new", flush=True)
+        print(f"  {total:,} of {counted(n_chunks, 'chunk')} new", flush=True)
         return show_progress("  embed", "chunks")(items, total)
 
     return show

@@ -126,7 +126,7 @@ def test_a_draft_is_in_no_file_and_its_exclusion_is_listed(built: Workshop) -> N
         for name in files:
             assert b"xylophone" not in (Path(folder) / name).read_bytes(), name
     listing = built.run("export")
-    assert "garden: 3 of 4 pages are published" in listing
+    assert "garden: 3 of 4 pages exported" in listing
     assert "secret.md" in listing
 
 
@@ -139,10 +139,10 @@ def test_two_builds_in_two_folders_are_byte_equal(built: Workshop, tmp_path: Pat
 def test_an_edit_embeds_only_what_changed_and_taken_back_it_embeds_nothing(edited: Workshop) -> None:
     before = edited.bundle
     (edited.pages / "pond.md").write_text(PAGES["pond.md"] + "\nFish eat mosquito larvae.\n")
-    assert "1 of 3 chunks are new" in edited.run("build")
+    assert "1 of 3 chunks new" in edited.run("build")
     assert edited.bundle["rag.db"] != before["rag.db"]
     (edited.pages / "pond.md").write_text(PAGES["pond.md"])
-    assert "0 of 3 chunks are new" in edited.run("build")
+    assert "0 of 3 chunks new" in edited.run("build")
     assert edited.bundle == before
 
 
@@ -152,7 +152,7 @@ def test_a_page_dated_ahead_comes_on_its_day_and_no_other_day_builds_anything(tm
     (workshop.pages / "index.md").unlink()
     (workshop.pages / "ahead.md").write_text("---\ndate: 2026-03-01\n---\n# Beans\n\nSow beans in May.\n")
     listing = workshop.run("export", RALPH_TODAY="2026-01-01")
-    assert "garden: 2 of 4 pages are published" in listing
+    assert "garden: 2 of 4 pages exported" in listing
     assert "left out, dated ahead: 2026-03-01: 1" in listing
     assert workshop.run("export:garden", RALPH_TODAY="2026-02-28") == "up to date\n"
     assert "garden: 3 pages" in workshop.run("export:garden", RALPH_TODAY="2026-03-01")
@@ -199,7 +199,7 @@ def test_a_site_that_lost_half_of_its_pages_stops_the_build_until_it_is_named(ed
         (edited.pages / name).unlink()
     done = edited.doit("build")
     assert done.returncode != 0
-    assert "garden has 1 pages and had 3 in the bundle before" in done.stdout
+    assert "garden has 1 page and had 3 in the bundle before" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr
     assert edited.bundle == before
     edited.run("build", RALPH_ACCEPT_SHRINK="garden")

@@ -99,7 +99,7 @@ def test_a_snapshot_is_in_nothing_that_is_built_or_ships(packed: Workshop) -> No
 def test_the_listing_says_what_is_left_out_and_asks_nobody(packed: Workshop, api: LastFmApi) -> None:
     before = len(api.queries)
     listing = packed.doit("export").stdout
-    assert "garden: 1 of 1 pages are published" in listing
+    assert "garden: 1 of 1 page exported" in listing
     assert "tasks: a snapshot, left out of the index; `doit export:tasks` makes it" in listing
     assert "music: a snapshot, left out of the index; `doit export:music` makes it" in listing
     assert len(api.queries) == before
@@ -122,7 +122,7 @@ def test_a_snapshot_is_made_anew_each_time_and_says_what_to_do_with_it(
     before = len(api.queries)
     done = packed.doit("export:music", "export:tasks")
     assert len(api.queries) == before + 3
-    assert "1 artists, 0 albums, 0 tracks. Put listening.md into your site" in done.stdout
+    assert "1 artist, 0 albums, 0 tracks. Put listening.md into your site" in done.stdout
     command = f"ralph ingest {packed.build}/snapshots/tasks --collection todo"
     assert f"RAG_DB_PATH={packed.build}/local.db {command}" in done.stdout
     assert KEY not in done.stdout + done.stderr

@@ -93,7 +93,7 @@ def format_diff(diff: BundleDiff) -> str:
         f"pages: {len(diff.added)} added, {len(diff.removed)} removed, {len(diff.changed)} changed",
         *(f"  + {url}" for url in diff.added),
         *(f"  - {url}" for url in diff.removed),
-        *(f"  ~ {page.url} (+{page.n_added} -{page.n_removed} chunks)" for page in diff.changed),
+        *(f"  ~ {page.url} (chunks: +{page.n_added} -{page.n_removed})" for page in diff.changed),
         f"chunks: {diff.n_chunks_added} added, {diff.n_chunks_removed} removed",
     ]
     rows = _figures(diff.old), _figures(diff.new)

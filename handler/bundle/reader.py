@@ -14,6 +14,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from handler.bundle.counted import counted
 from handler.bundle.database import copy_in_memory, open_database
 from handler.bundle.encoder import Vector
 from handler.bundle.fusion import Floats, short_text_costs
@@ -218,7 +219,7 @@ def _check_keywords(connection: apsw.Connection, n_chunks: int) -> None:
     """Raises BundleError unless the keyword index is of just these chunks."""
     sql = "SELECT count(*), count(chunk.id) FROM chunk_fts_docsize LEFT JOIN chunk USING (id)"
     if _rows(connection, sql) != [(n_chunks, n_chunks)]:
-        raise BundleError(f"the keyword index is out of step with the {n_chunks} chunks")
+        raise BundleError(f"the keyword index is out of step with the bundle's {counted(n_chunks, 'chunk')}")
 
 
 def _collection_rows(
@@ -255,7 +256,7 @@ def _read_vectors(connection: apsw.Connection, chunk_ids: Ids) -> Vector:
     ]
     ids_of = {block_id: np.frombuffer(ids, "<i8")[used == 1] for block_id, _, used, ids in blocks}
     if not np.array_equal(np.sort(np.concatenate([*ids_of.values(), chunk_ids[:0]])), chunk_ids):
-        raise BundleError(f"the vectors are not those of the {len(chunk_ids)} chunks")
+        raise BundleError(f"the vectors are not those of the bundle's {counted(len(chunk_ids), 'chunk')}")
     vectors = np.zeros((len(chunk_ids), 0), np.float32)
     for block_id, size, used, _ in blocks:
         with connection.blob_open("main", "chunk_vec_vector_chunks00", "vectors", block_id, False) as blob:

@@ -9,6 +9,7 @@ from pathlib import Path
 import apsw
 
 from handler.bundle.bundle import Bundle
+from handler.bundle.counted import counted
 from handler.bundle.database import create_tables, insert_keywords, open_database
 from handler.bundle.encoder import ModelSpec, check_unit
 from handler.bundle.layout import DATABASE
@@ -74,7 +75,10 @@ def _check_counts(connection: apsw.Connection, manifest: Manifest) -> str:
         raise BundleError(
             f"{DATABASE} has collections with (pages, chunks) {found}; the manifest says {listed}"
         )
-    return ", ".join(f"{name} {pages} pages, {chunks} chunks" for name, (pages, chunks) in found.items())
+    return ", ".join(
+        f"{name} {counted(n_pages, 'page')}, {counted(n_chunks, 'chunk')}"
+        for name, (n_pages, n_chunks) in found.items()
+    )
 
 
 def _check_keywords(index: Index, connection: apsw.Connection, expected: apsw.Connection) -> None:

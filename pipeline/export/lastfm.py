@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 import requests
 
+from handler.bundle.counted import counted
 from pipeline.export.escape import escape, link
 from pipeline.export.pages import yaml_string
 from pipeline.export.settings import LastFmSettings
@@ -97,7 +98,10 @@ def export_last_fm(
     )
     return Snapshot(
         {"listening.md": f"{body}\n"},
-        f"{len(artists)} artists, {len(albums)} albums, {len(tracks)} tracks",
+        ", ".join(
+            counted(len(each), noun)
+            for each, noun in ((artists, "artist"), (albums, "album"), (tracks, "track"))
+        ),
         "Put listening.md into your site; Ralph leaves it out of the index there too",
     )
 

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 
 import yaml
 
+from handler.bundle.counted import counted
 from pipeline.export.types import Exclusion, Export, ExportWarning
 from pipeline.page import Page
 from pipeline.site import SiteError
@@ -135,7 +136,7 @@ def make_report(export: Export) -> Report:
 
 def format_report(report: Report) -> str:
     """A report as a person reads it: counts, then what is left out by reason, then warnings."""
-    lines = [f"{report.site}: {report.n_pages_out} of {report.n_pages_in} pages are published"]
+    lines = [f"{report.site}: {report.n_pages_out:,} of {counted(report.n_pages_in, 'page')} exported"]
     by_reason: dict[str, list[str]] = {}
     for exclusion in report.exclusions:
         by_reason.setdefault(exclusion.reason, []).append(exclusion.path)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, tzinfo
 from pathlib import Path
 
+from handler.bundle.counted import counted
 from pipeline.export.escape import escape
 from pipeline.export.pages import page_files, yaml_string
 from pipeline.export.reminder_files import Reminder, ReminderList, read_application, read_file
@@ -36,7 +37,7 @@ def export_reminders(site: Site, zone: tzinfo | None = None) -> Snapshot:
     n_open = sum(not reminder.done for found in lists for reminder in found.reminders)
     return Snapshot(
         {files[found.name]: _page(found, with_done) for found in lists},
-        f"{len(lists)} lists, {n_open} open reminders",
+        f"{counted(len(lists), 'list')}, {counted(n_open, 'open reminder')}",
         f"`RAG_DB_PATH={{index}} ralph ingest {{folder}} --collection {site.collection}` puts them where "
         "`RAG_DB_PATH={index} ralph local` finds them",
         tuple(warnings),
@@ -92,9 +93,7 @@ def _file_name(list_name: str) -> str:
 
 def _page(found: ReminderList, with_done: bool) -> str:
     open_ones = sorted((r for r in found.reminders if not r.done), key=_order)
-    count = {0: "No open reminders", 1: "1 open reminder"}.get(
-        len(open_ones), f"{len(open_ones)} open reminders"
-    )
+    count = counted(len(open_ones), "open reminder") if open_ones else "No open reminders"
     lines = ["---", f"title: {yaml_string(found.name)}", "---", "", f"{count}."]
     day: object = ""
     for reminder in open_ones:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from handler.bundle.counted import counted
 from pipeline.plugins.build import plugin_folders
 from pipeline.plugins.checks import front_matter
 
@@ -43,7 +44,7 @@ def costs(root: Path) -> Iterator[Cost]:
         package = folder.name.replace("-", "_")
         if (folder / package).is_dir():
             tools = list_tools([sys.executable, "-m", package], folder)
-            yield Cost(f"server {folder.name}, {len(tools)} tools", tokens(compact(tools)))
+            yield Cost(f"server {folder.name}, {counted(len(tools), 'tool')}", tokens(compact(tools)))
 
 
 def report(root: Path) -> str:

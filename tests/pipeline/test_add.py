@@ -87,7 +87,7 @@ def test_the_pages_are_shown_before_anything_is_written(
 
     def ask(question: str) -> str:
         shown = capsys.readouterr().out
-        assert "1 of 2 pages are published" in shown
+        assert "1 of 2 pages exported" in shown
         assert "left out, draft: 1" in shown
         assert "https://example.org/a " in shown
         assert not toml.exists()

@@ -77,7 +77,7 @@ def test_what_was_ingested_is_asked_in_the_local_chat_at_once(
 ) -> None:
     write(notes, {"boat.md": "# Boat\n\nThe boat has a red sail.\n"})
     code, out, _ = run("boat.md", "--collection", "diary")
-    assert (code, out.splitlines()[:2]) == (0, ["boat.md: new, 1 chunk", "diary: 1 new; 1 chunks"])
+    assert (code, out.splitlines()[:2]) == (0, ["boat.md: new, 1 chunk", "diary: 1 new; 1 chunk"])
     library = Library.open(read_local_settings(environ))
     (best, *_) = library.search()("red sail").hits
     assert (best.chunk.url, best.chunk.collection) == ((notes / "boat.md").as_uri(), "diary")
@@ -92,7 +92,7 @@ def test_a_folder_is_listed_and_deleted_even_when_it_is_gone(run: Run, notes: Pa
     ]
     for name in ("one.md", "two.txt"):
         (notes / "a" / name).unlink()
-    assert run("--delete", "a")[1].count("1 chunks taken out") == 2
+    assert run("--delete", "a")[1].count("1 chunk taken out") == 2
     assert len(run("--list")[1].splitlines()) == 1
     code, _, err = run("--delete", "a")
     assert (code, "has nothing of it" in err) == (2, True)

@@ -58,7 +58,7 @@ def test_a_whole_bundle_passes_every_check(make_bundle: MakeBundle) -> None:
         "vectors",
         "model",
     ]
-    assert lines[2] == "counts: diary 1 pages, 1 chunks, notes 3 pages, 3 chunks"
+    assert lines[2] == "counts: diary 1 page, 1 chunk, notes 3 pages, 3 chunks"
 
 
 def test_a_bundle_without_pages_passes_and_knows_nothing(make_bundle: MakeBundle) -> None:

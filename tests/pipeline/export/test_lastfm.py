@@ -135,7 +135,7 @@ def test_one_item_that_is_no_list_and_what_plays_now(tmp_path: Path) -> None:
 def test_items_that_are_none_are_passed_over(tmp_path: Path) -> None:
     odd: list[Any] = [None, 3, {"name": ""}, {"name": ["x"]}, {"name": "Plain", "playcount": "many"}]
     with LastFmApi(artists=odd, tracks=[track("x", "y", 10**15), track("z", "y", 10**40)]) as api:
-        assert take(api, tmp_path).counts == "1 artists, 0 albums, 0 tracks"
+        assert take(api, tmp_path).counts == "1 artist, 0 albums, 0 tracks"
 
 
 def test_pages_are_asked_for_as_far_as_they_are_needed_and_each_track_is_once(tmp_path: Path) -> None:

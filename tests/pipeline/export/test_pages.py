@@ -119,7 +119,7 @@ def test_the_report_says_what_is_left_out_and_why(tmp_path: Path) -> None:
     report = read_report(tmp_path / "site.json")
     assert report.pages[0].url == "https://example.org/a.md"
     assert format_report(report).splitlines() == [
-        "site: 1 of 4 pages are published",
+        "site: 1 of 4 pages exported",
         "  left out, a partial: 1",
         "    _c.md",
         "  left out, draft: 2",

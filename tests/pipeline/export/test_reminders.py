@@ -104,7 +104,7 @@ def body(snapshot: Snapshot, name: str = "tasks.md") -> str:
 def test_a_list_is_a_page_of_what_is_open_by_its_day(tmp_path: Path) -> None:
     snapshot = take(tmp_path, ICS)
     assert snapshot.files == {"short-term.md": SHORT_TERM}
-    assert snapshot.counts == "1 lists, 3 open reminders"
+    assert snapshot.counts == "1 list, 3 open reminders"
     assert snapshot.warnings == ()
 
 
@@ -288,7 +288,7 @@ def test_ten_thousand_reminders_are_a_page(tmp_path: Path) -> None:
         todo(f"UID:{n}", f"SUMMARY:Task {n}", f"DUE;VALUE=DATE:2026{n % 12 + 1:02}01") for n in range(10_000)
     ]
     snapshot = take(tmp_path, calendar(*todos))
-    assert snapshot.counts == "1 lists, 10000 open reminders"
+    assert snapshot.counts == "1 list, 10,000 open reminders"
     assert body(snapshot).count("\n## ") == 12
 
 
