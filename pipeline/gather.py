@@ -30,15 +30,11 @@ def gather(
 ) -> dict[str, SiteSummary]:
     """The sites of the next bundle by name, those without pages left out.
 
-    Sample collections are left out as soon as any other site has pages.
-
     Raises SiteError when no site has pages, when two pages share an address, or when a site of the
     previous bundle vanished or lost half of its pages and nobody said that it may: publishing what is
     left of a folder that was moved or not mounted would delete a site from its readers.
     """
-    with_pages = [site for site in sites if site.pages]
-    own = [site for site in with_pages if not collections[site.collection].sample]
-    chosen = own or with_pages
+    chosen = chosen_sites(sites, collections)
     _check_unique_urls(chosen)
     summaries = {site.name: SiteSummary(site.collection, len(site.pages)) for site in chosen}
     if previous is not None:
@@ -48,6 +44,14 @@ def gather(
             "no site has a page to publish; `ralph add PATH` adds one, `doit export` lists why not"
         )
     return summaries
+
+
+def chosen_sites(
+    sites: Sequence[ExportedSite], collections: Mapping[str, Collection]
+) -> Sequence[ExportedSite]:
+    """The sites that have pages; those of sample collections only where no other site has any."""
+    with_pages = [site for site in sites if site.pages]
+    return [site for site in with_pages if not collections[site.collection].sample] or with_pages
 
 
 def write_gathered(summaries: Mapping[str, SiteSummary], path: Path) -> None:

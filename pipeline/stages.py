@@ -10,7 +10,7 @@ import json
 import shlex
 import shutil
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -32,6 +32,7 @@ from pipeline.evaluate import evaluate, format_evaluation, misplaced, read_evalu
 from pipeline.export.exporters import export
 from pipeline.export.lastfm import export_last_fm
 from pipeline.export.pages import (
+    Report,
     exported_sites,
     format_report,
     format_warning,
@@ -42,7 +43,7 @@ from pipeline.export.pages import (
 from pipeline.export.reminders import export_reminders
 from pipeline.export.settings import read_last_fm_settings
 from pipeline.export.snapshot import write_snapshot
-from pipeline.gather import ExportedSite, gather, read_gathered, write_gathered
+from pipeline.gather import ExportedSite, chosen_sites, gather, read_gathered, write_gathered
 from pipeline.graph import Graph
 from pipeline.index import write_index
 from pipeline.layout import Layout
@@ -62,6 +63,7 @@ T = TypeVar("T")
 # The question whose vector every bundle carries, to tell whether another machine embeds as this one did.
 # Of one kind: a file of questions for another site would fill the screen.
 MAX_WARNINGS = 10
+LEFT_OUT = "left out of the bundle: a sample, and other sites have pages"
 PROBE = "What is this site about, and who writes it?"
 
 
@@ -93,9 +95,12 @@ def export_snapshot(settings: BuildSettings, site: Site) -> None:
 
 def report_export(settings: BuildSettings, graph: Graph) -> None:
     """build/pages/*.json -> a listing for people."""
-    layout = Layout(settings.build)
-    for name in graph.sites:
-        print(format_report(read_report(layout.pages(name))))
+    reports = {name: read_report(Layout(settings.build).pages(name)) for name in graph.sites}
+    chosen = {site.name for site in chosen_sites(_exported(graph, reports), graph.collections)}
+    for name, report in reports.items():
+        print(format_report(report))
+        if report.pages and name not in chosen:
+            print(f"  {LEFT_OUT}")
     for name in graph.snapshots:
         print(f"{name}: a snapshot, left out of the index; `doit export:{name}` makes it")
     for site in graph.missing:
@@ -112,14 +117,11 @@ def gather_sites(settings: BuildSettings, graph: Graph) -> None:
     layout = Layout(settings.build)
     for absent in graph.missing:
         print(f"  {absent.name}: skipped, {absent.reason}")
-    exported = []
-    for name, site in graph.sites.items():
-        pages = read_report(layout.pages(name)).pages
-        exported.append(ExportedSite(name, site.collection, tuple((page.url, page.path) for page in pages)))
+    exported = _exported(graph, {name: read_report(layout.pages(name)) for name in graph.sites})
     sites = gather(exported, graph.collections, read_current(settings.build), settings.accept_shrink)
     for each in exported:
         if each.pages and each.name not in sites:
-            print(f"  {each.name}: left out, a sample, since other sites have pages")
+            print(f"  {each.name}: {LEFT_OUT}")
     remove_forgotten(settings, graph)
     write_gathered(sites, layout.gathered)
 
@@ -274,6 +276,15 @@ def remove_bundles(settings: BuildSettings) -> None:
     layout = Layout(settings.build)
     layout.current.unlink(missing_ok=True)
     shutil.rmtree(layout.root / "bundles", ignore_errors=True)
+
+
+def _exported(graph: Graph, reports: Mapping[str, Report]) -> list[ExportedSite]:
+    return [
+        ExportedSite(
+            name, graph.sites[name].collection, tuple((page.url, page.path) for page in report.pages)
+        )
+        for name, report in reports.items()
+    ]
 
 
 def _chunks(layout: Layout) -> list[Chunk]:

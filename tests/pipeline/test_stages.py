@@ -14,7 +14,7 @@ from pipeline.layout import Layout
 from pipeline.page import Page
 from pipeline.settings import BuildSettings, read_settings
 from pipeline.site import Collection, MissingSite, Site
-from pipeline.stages import gather_sites, remove_forgotten
+from pipeline.stages import gather_sites, remove_forgotten, report_export
 
 
 @pytest.fixture
@@ -67,7 +67,14 @@ def test_the_build_says_that_a_sample_is_left_out(
         "sample": Collection("sample", "Sample", public=True, sample=True),
     }
     gather_sites(settings, Graph(collections, sites, ()))
-    assert capsys.readouterr().out == "  sample: left out, a sample, since other sites have pages\n"
+    left_out = "left out of the bundle: a sample, and other sites have pages"
+    assert capsys.readouterr().out == f"  sample: {left_out}\n"
+    report_export(settings, Graph(collections, sites, ()))
+    assert capsys.readouterr().out.splitlines() == [
+        "sample: 1 of 1 page exported",
+        f"  {left_out}",
+        "own: 1 of 1 page exported",
+    ]
 
 
 def test_what_no_build_wrote_stays_and_nothing_is_followed_out_of_the_build(
