@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ralph_fs.diff import hunks
+from ralph_fs.diff import Change, hunks, with_edit
 from ralph_fs.opening import open_parent, refuse_unless_plain, status_of
 from ralph_fs.reading import MAX_ANSWER_BYTES
 from ralph_fs.refusal import RefusedError, shown
@@ -41,18 +41,19 @@ def edit_file(place: Place, edits: Sequence[Edit], *, dry_run: bool) -> str:
     if not 1 <= len(edits) <= MAX_EDITS:
         raise RefusedError(f"{shown(place.shown)}: give 1 to {MAX_EDITS} edits")
     with changing, open_parent(place) as (folder_fd, name):
-        take_turn(folder_fd)
+        take_turn(folder_fd, place.shown)
         before, text = _read(folder_fd, name, place.shown)
-        edited, diff = text, []
+        edited = text
+        changes: list[Change] = []
         for number, edit in enumerate(edits, start=1):
             try:
-                after = edited_text(edited, edit)
+                start, end, new = replacement(edited, edit)
             except _NoMatchError as error:
                 raise RefusedError(
                     f"{shown(place.shown)}: edit {number} {error}; nothing was changed"
                 ) from None
-            diff += hunks(_lf(edited), _lf(after))
-            edited = after
+            changes = with_edit(changes, start, end, len(new))
+            edited = edited[:start] + new + edited[end:]
         if edited == text:
             return "[no change]"
         if not dry_run:
@@ -63,12 +64,14 @@ def edit_file(place: Place, edits: Sequence[Edit], *, dry_run: bool) -> str:
                     raise RefusedError(f"{shown(place.shown)}: was changed by another program; read it again")
 
             replace(folder_fd, name, edited.encode("utf-8"), before, refuse_if_changed)
-    head = ["[dry run: nothing is written]"] if dry_run else []
-    return _cut("\n".join([*head, f"--- {shown(place.shown)}", f"+++ {shown(place.shown)}", *diff]))
+    # Nobody has to wait any longer for what the client reads.
+    head = ["[dry run: nothing is written]\n"] if dry_run else []
+    names = [f"--- {shown(place.shown)}\n", f"+++ {shown(place.shown)}\n"]
+    return _cut("".join([*head, *names, *hunks(text, edited, changes)]))
 
 
-def edited_text(text: str, edit: Edit) -> str:
-    """The text after one edit, every line outside of it as it was, to the line ending."""
+def replacement(text: str, edit: Edit) -> tuple[int, int, str]:
+    """The start and end of what an edit means, and what comes there, with the line endings of the text."""
     plain = _lf(text)
     start, end, new = _where(plain, _lf(edit.old_text), _lf(edit.new_text))
     # Where the line feeds of the plain text are that have a carriage return before them.
@@ -78,7 +81,7 @@ def edited_text(text: str, edit: Edit) -> str:
     sample = text[start:end] if "\n" in text[start:end] else text
     if sample.count("\r\n") * 2 > sample.count("\n"):
         new = new.replace("\n", "\r\n")
-    return text[:start] + new + text[end:]
+    return start, end, new
 
 
 def _where(text: str, old: str, new: str) -> tuple[int, int, str]:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
 from mcp_types import CallToolResult, InputRequiredResult, Tool
 
-from ralph_fs import rag_tools, tools
+from ralph_fs import __version__, rag_tools, tools
 from ralph_fs.refusal import shown
 from ralph_fs.roots import read_scope
 from ralph_fs.settings import Settings
+from ralph_fs.unreadable import relay
 
 # Every client pays for schemas in every session; pydantic's titles repeat the names.
 _DROPPED = "title"
@@ -23,7 +27,7 @@ class Server(MCPServer):
 
     def __init__(self, instructions: str) -> None:
         # Refusals are answers, not events: a client shows standard error as what is wrong with the server.
-        super().__init__("ralph-fs", instructions=instructions, log_level="WARNING")
+        super().__init__("ralph-fs", version=__version__, instructions=instructions, log_level="WARNING")
         self._arguments: dict[str, list[str]] = {}  # by tool, from the first call on
 
     async def list_tools(self) -> list[Tool]:
@@ -54,6 +58,15 @@ class Server(MCPServer):
             if len(text := str(error)) <= MAX_ERROR_CHARS:
                 raise
             raise ToolError(f"{text[:MAX_ERROR_CHARS]}…") from error
+
+    async def run_stdio_async(self) -> None:
+        """Serves standard input and output until input ends. A line that is no message is answered too."""
+        served = self._lowlevel_server
+        send, receive = anyio.create_memory_object_stream[SessionMessage | Exception]()
+        async with stdio_server() as (lines, answers), anyio.create_task_group() as tasks:
+            tasks.start_soon(relay, lines, send, answers.send)
+            await served.run(receive, answers, served.create_initialization_options())
+            tasks.cancel_scope.cancel()
 
 
 def make_server(settings: Settings) -> Server:

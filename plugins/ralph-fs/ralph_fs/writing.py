@@ -8,6 +8,7 @@ import fcntl
 import os
 import secrets
 import stat
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Lock
@@ -23,6 +24,9 @@ Encoding = Literal["utf8", "base64"]
 # sessions do so by take_turn.
 changing = Lock()
 
+# Another server holds a folder while it changes one file: a hundred edits of a large one take seconds.
+PATIENCE_S = 10.0
+
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -33,7 +37,7 @@ def write_file(place: Place, content: str, encoding: Encoding) -> str:
     """
     data = _bytes(content, encoding)
     with changing, open_parent(place) as (folder_fd, name):
-        take_turn(folder_fd)
+        take_turn(folder_fd, place.shown)
         before = status_of(folder_fd, name)
         if before:
             refuse_unless_writable(folder_fd, name, before, place.shown)
@@ -41,10 +45,23 @@ def write_file(place: Place, content: str, encoding: Encoding) -> str:
     return f"{'replaced' if before else 'created'}, {len(data):,} bytes"
 
 
-def take_turn(folder_fd: int) -> None:
-    """Waits until no other server changes a file in the folder; others then wait for the descriptor's end."""
-    with suppress(OSError):  # some network file systems know no locks
-        fcntl.flock(folder_fd, fcntl.LOCK_EX)
+def take_turn(folder_fd: int, path: str, patience_s: float = PATIENCE_S) -> None:
+    """Waits until no other server changes a file in the folder; others then wait for the descriptor's end.
+
+    Raises RefusedError when that takes too long: any program may lock a folder, and keep it.
+    """
+    until = time.monotonic() + patience_s
+    while True:
+        try:
+            fcntl.flock(folder_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise RefusedError(f"{shown(path)}: another program keeps its folder locked") from None
+            time.sleep(0.01)
+        except OSError:  # some network file systems know no locks
+            return
+        else:
+            return
 
 
 def refuse_unless_writable(folder_fd: int, name: str, status: os.stat_result, path: str) -> None:
@@ -70,7 +87,9 @@ def replace(
 
     `check` is called last before that; what it raises leaves everything as it was. Whatever `name` has become
     meanwhile, a link above all, is replaced and not followed. Extended attributes and access lists of the old
-    file are lost.
+    file are lost. A server that is killed while it writes leaves the temporary file: a file without a name
+    (O_TMPFILE) needs one too before it can replace another, as linkat(2) does not, and looking for such files
+    would mean to read the whole folder at each call.
     """
     temporary = f".ralph-{secrets.token_hex(8)}.tmp"
     fd = os.open(temporary, _CREATE, 0o600 if before else 0o666, dir_fd=folder_fd)

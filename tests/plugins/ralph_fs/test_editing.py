@@ -16,9 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ralph_fs.diff import hunks
-from ralph_fs.editing import Edit, edit_file, edited_text
+from ralph_fs.diff import Change, hunks, with_edit
+from ralph_fs.editing import Edit, edit_file, replacement
 from ralph_fs.refusal import RefusedError
+from ralph_fs.writing import take_turn
 from tests.fakes.mcp_files import Answer, Ground
 
 Call = Callable[..., Answer]
@@ -26,12 +27,17 @@ Call = Callable[..., Answer]
 DIFF = """\
 --- note.txt
 +++ note.txt
-@@ -1,4 +1,4 @@
+@@ -1,3 +1,3 @@
  one
 -two
 +2
  three
- """
+"""
+
+
+def edited_text(text: str, edit: Edit) -> str:
+    start, end, new = replacement(text, edit)
+    return text[:start] + new + text[end:]
 
 
 def test_an_edit_is_done_and_shown_as_a_diff(call: Call, ground: Ground) -> None:
@@ -121,22 +127,52 @@ def test_lines_outside_of_an_edit_stay_to_the_byte(before: str, new: str, after:
     assert edited.endswith(f"\n{after}")
 
 
-def test_patch_makes_the_one_text_of_the_other(tmp_path: Path) -> None:
-    if not (patch := shutil.which("patch")):
-        pytest.skip("there is no patch program")
+def some_lines(random: Random, n_most: int) -> str:
+    return "".join(random.choices(["a\n", "b\r\n", "c\n", "d", ""], k=random.randint(0, n_most)))
+
+
+@pytest.mark.parametrize("program", [["patch", "--binary", "-s", "-p0"], ["git", "apply", "-p0"]])
+def test_one_diff_of_many_edits_makes_the_one_text_of_the_other(tmp_path: Path, program: list[str]) -> None:
+    if not shutil.which(program[0]):
+        pytest.skip(f"there is no {program[0]}")
     random = Random(0)
-    file = tmp_path / "text"
-    for _ in range(60):
-        before, after = (
-            "".join(random.choices(["a\n", "b\n", "c\n"], k=random.randint(1, 25))) for _ in "12"
-        )
-        # A text without an end of its last line would need a remark that no reader of a diff misses.
-        lines = hunks(before.removesuffix("\n"), after.removesuffix("\n"))
-        if lines:
-            file.write_text(before)
-            changes = "\n".join(["--- text", "+++ text", *lines, ""])
-            subprocess.run([patch, "-s", file], input=changes, text=True, check=True, capture_output=True)
-            assert file.read_text() == after
+    for number in range(100):
+        before = after = some_lines(random, 60)
+        changes: list[Change] = []
+        for _ in range(random.randint(1, 6)):
+            start, end = sorted(random.randint(0, len(after)) for _ in "12")
+            end = min(end, start + random.randint(0, 12))
+            new = some_lines(random, 4)
+            changes = with_edit(changes, start, end, len(new))
+            after = after[:start] + new + after[end:]
+        lines = list(hunks(before, after, changes))
+        assert bool(lines) == (before != after)
+        # A file is made and deleted by other headers than these.
+        if lines and before and after:
+            file = tmp_path / f"text{number}"
+            file.write_bytes(before.encode())
+            diff = "".join([f"--- {file.name}\n", f"+++ {file.name}\n", *lines])
+            done = subprocess.run(
+                program, cwd=tmp_path, input=diff.encode(), capture_output=True, check=False
+            )
+            assert done.returncode == 0, (before, after, diff, done.stderr)
+            assert file.read_bytes() == after.encode()
+
+
+def test_the_lines_of_a_diff_are_those_of_the_file_before_and_after_all_edits(
+    call: Call, ground: Ground
+) -> None:
+    (ground.root / "a").write_text("".join(f"{number}\n" for number in range(1, 41)))
+    edits = [
+        {"old_text": "30\n", "new_text": "x\n"},
+        {"old_text": "\n2\n3\n4\n", "new_text": "\n"},
+        {"old_text": "\nx\n", "new_text": "\ny\nz\n"},
+    ]
+    answer = call("edit_file", path="a", edits=edits)
+    assert answer.text.count("@@ -") == 2
+    assert "@@ -1,7 +1,4 @@\n 1\n-2\n-3\n-4\n 5\n 6\n 7\n" in answer.text
+    assert "@@ -27,7 +24,8 @@\n 27\n 28\n 29\n-30\n+y\n+z\n 31\n" in answer.text
+    assert "x" not in answer.text.partition("@@")[2]
 
 
 def test_a_diff_of_many_lines_is_quick_and_cut(call: Call, ground: Ground) -> None:
@@ -198,3 +234,13 @@ def test_an_edit_waits_for_the_server_of_another_session(ground: Ground) -> None
     os.close(other)
     ours.join()
     assert note.read_text() == "zero\none\n2\nthree\n"
+
+
+def test_a_folder_that_another_program_keeps_locked_is_refused_after_a_while(ground: Ground) -> None:
+    other, ours = (os.open(ground.root, os.O_RDONLY) for _ in "12")
+    fcntl.flock(other, fcntl.LOCK_EX)
+    with pytest.raises(RefusedError, match=r"^note\.txt: another program keeps its folder locked$"):
+        take_turn(ours, "note.txt", patience_s=0.1)
+    os.close(other)
+    take_turn(ours, "note.txt", patience_s=0)
+    os.close(ours)

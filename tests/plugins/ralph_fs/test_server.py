@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +23,7 @@ from ralph_fs.server import make_server
 from tests.fakes.mcp_files import SECRET, Answer, Ground, answer_of, with_client
 from tests.fakes.server_process import environment
 
+PLUGIN = Path(__file__).resolve().parents[3] / "plugins" / "ralph-fs"
 MAX_FILE_TOKENS = 1_500
 MAX_TOKENS = 2_200
 
@@ -187,6 +189,9 @@ def test_standard_output_carries_json_rpc_only(ground: Ground) -> None:
         request(4, "tools/call", name="read_file", arguments={"path": "note.txt"}),
         request(5, "tools/call", name="no_such_tool", arguments={}),
         request(6, "no/such/method"),
+        request(7, "tools/call", name="write_file", arguments={"path": "new", "content": "\ud800"}),
+        '["\\ud800"]',
+        "[]",
     ]
     process = subprocess.Popen(
         [sys.executable, "-m", "ralph_fs"],
@@ -202,14 +207,24 @@ def test_standard_output_carries_json_rpc_only(ground: Ground) -> None:
         process.stdin.write("".join(f"{line}\n" for line in lines))
         process.stdin.flush()
         answers: dict[int, Any] = {}
+        errors: list[int] = []
         # Calls that are under way when its input ends are not answered.
-        while len(answers) < 6:
+        while len(answers) < 7 or len(errors) < 3:
             answer = json.loads(process.stdout.readline())
             assert answer["jsonrpc"] == "2.0"
             if answer.get("id"):
                 answers[answer["id"]] = answer
+            elif "error" in answer:
+                assert answer["id"] is None
+                errors.append(answer["error"]["code"])
         assert process.communicate()[0] == ""
     assert process.returncode == 0
+    project = tomllib.loads((PLUGIN / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert answers[1]["result"]["serverInfo"]["version"] == project["version"]
+    # What cannot be read is answered: with the call's id where there is one, else with none.
+    assert answers[7]["error"]["code"] == -32700
+    assert errors == [-32700, -32700, -32600]
+    assert not (ground.root / "new").exists()
     assert answers[3]["result"]["isError"]
     assert answers[4]["result"]["content"][0]["text"] == "one\ntwo\nthree\n"
     assert SECRET not in json.dumps(answers)
