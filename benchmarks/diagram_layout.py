@@ -143,9 +143,14 @@ def cross(a: Point, b: Point, c: Point, d: Point) -> bool:
 
 
 def runs_on(one: Sequence[Point], two: Sequence[Point]) -> bool:
-    """Whether two ways run on one line, or nearly so, for more than a few pixels."""
+    """Whether two ways run on one line, or nearly so, for more than a few pixels.
+
+    Arrows that leave a diamond's tip, or enter it, are one line there.
+    """
     for a, b in pairwise(one):
         for c, d in pairwise(two):
+            if a == c == one[0] == two[0] or b == d == one[-1] == two[-1]:
+                continue
             for axis in (0, 1):
                 if a[axis] == b[axis] and c[axis] == d[axis] and abs(a[axis] - c[axis]) < 2:
                     low, high = sorted((a[1 - axis], b[1 - axis]))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import math
 import random
 import shutil
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,9 +23,11 @@ from plugins.diagram.skills.excalidraw.scripts.build_excalidraw import (
     Box,
     DiagramError,
     Placed,
+    Point,
     Sizes,
     Spec,
     Step,
+    along_curve,
     channel_tracks,
     contains,
     grown,
@@ -343,6 +347,66 @@ def test_the_label_of_a_curved_arrow_is_at_its_middle_point() -> None:
     for route in curved:
         assert route.label is not None
         assert route.label.center == pytest.approx(middle_of(route.points))
+
+
+def sharpest_turn(points: Sequence[Point]) -> float:
+    """The widest angle, in degrees, between two neighbouring pieces of a curve as it is drawn."""
+    directions = [math.atan2(b[1] - a[1], b[0] - a[0]) for a, b in pairwise(along_curve(points))]
+    return max(abs(math.degrees(math.remainder(b - a, math.tau))) for a, b in pairwise(directions))
+
+
+def test_a_curved_arrow_leaves_and_arrives_at_right_angles_without_a_hook() -> None:
+    for direction, axis in (("right", 0), ("down", 1)):
+        data = graph(
+            "a hub", "b hub", "c hub", "hub x", "hub y", edge={"kind": "curved"}, direction=direction
+        )
+        _, _, drawn = placed(data)
+        curved = [route.points for route in drawn.routes.values() if len(route.points) > 3]
+        assert len(curved) >= 3
+        for points in curved:
+            assert sharpest_turn(points) < 15
+            assert [point[axis] for point in points] == sorted(point[axis] for point in points)
+            for end, inner in ((points[0], points[1]), (points[-1], points[-2])):
+                assert abs(end[1 - axis] - inner[1 - axis]) < abs(end[axis] - inner[axis]) / 2
+
+
+def test_an_arrow_is_curved_beside_a_diamond_too() -> None:
+    data = graph(
+        "a d", "d x", "d y", edge={"kind": "curved", "label": "if"}, nodes={"d": {"shape": "diamond"}}
+    )
+    _, _, drawn = placed(data)
+    assert {route.kind for route in drawn.routes.values()} == {"curved"}
+    assert faults(data) == {}, data
+
+
+def test_arrows_share_the_sharp_tip_of_a_diamond_and_stand_apart_where_one_leaves_and_one_enters() -> None:
+    nodes = {"d": {"shape": "diamond", "label": "is it near enough?"}}
+    _, _, drawn = placed(graph("a d", "b d", "d x", "d y", nodes=nodes))
+    box = drawn.nodes["d"]
+    ends = [route.points[-1] for route in drawn.routes.values()][:2]
+    starts = [route.points[0] for route in drawn.routes.values()][2:]
+    assert (ends, starts) == ([(box.x, box.center[1])] * 2, [(box.right, box.center[1])] * 2)
+    _, _, drawn = placed(graph("d x", "x d", nodes=nodes))
+    assert len({route.points[k] for route, k in zip(drawn.routes.values(), (0, -1), strict=True)}) == 2
+
+
+def test_the_label_of_a_straight_arrow_makes_way_for_another() -> None:
+    places = {"a": [0, 0], "b": [600, 300], "c": [0, 300], "d": [600, 0]}
+    data = graph(
+        "a b",
+        "c d",
+        nodes={key: {"at": at} for key, at in places.items()},
+        edge={"kind": "straight", "label": "a label"},
+    )
+    _, _, drawn = placed(data)
+    assert [route.kind for route in drawn.routes.values()] == ["straight", "straight"]
+    assert faults(data) == {}, data
+
+
+def test_a_node_beside_a_given_place_has_room_for_the_arrow_to_itself() -> None:
+    data = graph("a a", "a b", direction="down", nodes={"b": {"at": [0, 0]}}, edge={"label": "tries again"})
+    data["nodes"].append({"id": "c", "at": [260, -200]})
+    assert faults(data) == {}, data
 
 
 def test_a_new_node_goes_beside_its_neighbour_without_moving_what_was_placed() -> None:

@@ -40,7 +40,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from random import Random
 from statistics import fmean
@@ -849,6 +849,17 @@ ITEMS_IN_ALL_ATTEMPTS = 10_000
 # What a line counts that leads one place up or down, beside a crossing: equal orders differ by this alone.
 SPREAD_COST = 0.02
 
+# Where the label of a straight arrow may stand on it, besides its middle.
+LABEL_SHARES = (0.42, 0.58, 0.34, 0.66)
+
+# The room between two layers in which a curve swings: its share of how far it goes across, and the most.
+SWING_SHARE = 0.6
+WIDEST_SWING = 140
+SWING_HANDLE = 0.6  # how far a curve keeps to its first direction; beyond 2/3 it would look like an elbow
+
+# How many pixels of a way count as much as a bend by a radian when points of a curve are chosen.
+BEND_REACH = 30
+
 # What a bend costs in the search for a way, in pixels of a longer way instead.
 BEND_COST = 120
 
@@ -950,7 +961,7 @@ def layered(spec: Spec, sizes: Sizes) -> Placed:
     ranks = node_ranks(spec, turned)
     layers, chains = layers_and_chains(spec, sizes, nest, ranks, turned)
     order_layers(layers, nest, [group.id for group in spec.groups])
-    ports = port_offsets(spec, chains)
+    ports = port_offsets(spec, sizes, chains)
     boxes_across = place_across(spec, sizes, nest, layers, chains, ports)
     placed = place_along(spec, sizes, nest, layers, chains, ports, boxes_across)
     return transposed(placed) if spec.direction == "down" else placed
@@ -1608,23 +1619,34 @@ PORT_SHARE: Mapping[str, float] = {
 PORT_GAP = 20
 
 
-def port_offsets(spec: Spec, chains: Sequence[Chain]) -> dict[tuple[str, int], int]:
+def port_offsets(spec: Spec, sizes: Sizes, chains: Sequence[Chain]) -> dict[tuple[str, int], int]:
     """How far from the middle of a side each arrow meets it: (edge, 0 for its lower end or 1) -> pixels."""
     shapes = {node.id: node.shape for node in spec.nodes}
-    sides: dict[tuple[str, int], list[tuple[int, int, str]]] = {}
+    sides: dict[tuple[str, int], list[tuple[int, int, Chain]]] = {}
     breadths: dict[str, int] = {}
     for i, chain in enumerate(chains):
         for end, item, near in ((0, chain.items[0], chain.items[1]), (1, chain.items[-1], chain.items[-2])):
-            sides.setdefault((item.key, end), []).append((near.order, i, chain.edge.id))
+            sides.setdefault((item.key, end), []).append((near.order, i, chain))
             breadths[item.key] = item.breadth
     offsets: dict[tuple[str, int], int] = {}
     for (key, end), lines in sides.items():
         step = PORT_GAP
         if len(lines) > 1:
             step = min(PORT_GAP, int(breadths[key] * PORT_SHARE[shapes[key]] / (len(lines) - 1)))
-        for k, (_, _, edge) in enumerate(sorted(lines)):
-            offsets[edge, end] = round((k - (len(lines) - 1) / 2) * step)
+        if shapes[key] == "diamond" and meet_at_tip(sizes.nodes[key], end, [line[2] for line in lines]):
+            step = 0
+        for k, (_, _, chain) in enumerate(sorted(lines, key=lambda line: line[:2])):
+            offsets[chain.edge.id, end] = round((k - (len(lines) - 1) / 2) * step)
     return offsets
+
+
+def meet_at_tip(size: Size, end: int, chains: Sequence[Chain]) -> bool:
+    """Whether the arrows on a side of a diamond share its tip: all leave or all enter, and it is a sharp one.
+
+    On a blunt tip, that of a wide diamond on a map that goes down, there is room for them side by side.
+    """
+    heads = {chain.edge.both or chain.turned == (end == 0) for chain in chains}
+    return size[0] > size[1] and len(heads) == 1 and not any(chain.edge.both for chain in chains)
 
 
 @dataclass(frozen=True)
@@ -1770,11 +1792,11 @@ def straighten_jogs(
             before.setdefault(arc[1], []).append(arc)
     now = list(y)
 
-    def move_port(key: tuple[str, int], item: Item, to: int) -> None:
+    def takes_port(key: tuple[str, int], item: Item, to: int) -> bool:
         reach = int(item.breadth * PORT_SHARE[shapes[item.key]] / 2)
         low, high = -reach, reach
-        if shapes[item.key] == "diamond" and beside[key] == (None, None):
-            return  # an arrow meets a diamond at its corner
+        if shapes[item.key] == "diamond" and not ports[key]:
+            return to == item.across  # an arrow meets a diamond at its tip
         for other, sign in zip(beside[key], (-1, 1), strict=True):
             if other is not None:
                 apart = min(12, abs(ports[other] - ports[key]))
@@ -1782,8 +1804,16 @@ def straighten_jogs(
                     low = max(low, ports[other] + apart)
                 else:
                     high = min(high, ports[other] - apart)
-        if low <= to - item.across <= high:
-            ports[key] = to - item.across
+        return low <= to - item.across <= high
+
+    def takes_item(item: Item, to: int) -> bool:
+        v = index[id(item)]
+        low = max((now[tail] + length for tail, _, length, _ in before.get(v, ())), default=0)
+        high = min((now[head] - length for _, head, length, _ in after.get(v, ())), default=1 << 30)
+        return low <= to <= high
+
+    def move(item: Item, to: int) -> None:
+        item.across = now[index[id(item)]] = to
 
     for _ in range(3):
         for chain in chains:
@@ -1791,16 +1821,26 @@ def straighten_jogs(
             at = [item.across for item in items]
             at[0] += ports[edge, 0]
             at[-1] += ports[edge, 1]
+            for to in (at[0], at[-1]):
+                if (
+                    len(set(at)) > 1
+                    and takes_port((edge, 0), items[0], to)
+                    and takes_port((edge, 1), items[-1], to)
+                    and all(takes_item(item, to) for item in items[1:-1])
+                ):
+                    at = [to] * len(items)
+                    ports[edge, 0], ports[edge, 1] = to - items[0].across, to - items[-1].across
+                    for item in items[1:-1]:
+                        move(item, to)
             for k in range(1, len(items) - 1):
-                v = index[id(items[k])]
-                low = max((now[tail] + length for tail, _, length, _ in before.get(v, ())), default=0)
-                high = min((now[head] - length for _, head, length, _ in after.get(v, ())), default=1 << 30)
                 for to in (at[k - 1], at[k + 1]):
-                    if at[k] != to and low <= to <= high and at[k] not in (at[k - 1], at[k + 1]):
-                        at[k] = items[k].across = now[v] = to
-            move_port((edge, 0), items[0], at[1])
-            at[0] = items[0].across + ports[edge, 0]
-            move_port((edge, 1), items[-1], at[-2])
+                    if at[k] != to and takes_item(items[k], to) and at[k] not in (at[k - 1], at[k + 1]):
+                        at[k] = to
+                        move(items[k], to)
+            for end, item, to in ((0, items[0], at[1]), (1, items[-1], at[-2])):
+                if takes_port((edge, end), item, to):
+                    ports[edge, end] = to - item.across
+                    at[-end] = to
 
 
 def separations(
@@ -1986,7 +2026,9 @@ def place_columns(
             least = LAYER_GAP if has_nodes[i - 1] and has_nodes[i] else sum(stubs)
             if before or behind:
                 least = GROUP_GAP
-            room = max(least, sum(stubs) + tracks * LINE_GAP)
+            swings = [abs(s.end - s.start) for s in steps[i - 1] if chains[s.chain].edge.kind == "curved"]
+            swing = min(max(swings, default=0) * SWING_SHARE, WIDEST_SWING)
+            room = max(least, sum(stubs) + tracks * LINE_GAP, swing)
             for key, way in ways.items():
                 begin, span = x + behind + stubs[0], room - sum(stubs)
                 turns[key] = [(begin + span * share, across) for share, across in way]
@@ -2309,9 +2351,10 @@ def shift_of_unit(
         fmean(placed[key].x - drawn.nodes[key].x for key in near),
         fmean(placed[key].y - drawn.nodes[key].y for key in near),
     )
-    unit = drawn.groups[group] if group is not None else drawn.nodes[members[0]]
+    single = with_loops(spec, sizes, members[0], drawn.nodes[members[0]])
+    unit = drawn.groups[group] if group is not None else single
     around = set(nest.around(owner))
-    obstacles = [grown(box, NODE_GAP) for box in placed.values()]
+    obstacles = [grown(with_loops(spec, sizes, key, box), NODE_GAP) for key, box in placed.items()]
     borders = group_boxes(spec, sizes, nest, placed)
     obstacles += [grown(box, GROUP_GAP) for key, box in borders.items() if key not in around]
     # The groups around it grow to take it in, and must not take in a stranger.
@@ -2369,10 +2412,7 @@ def group_boxes(spec: Spec, sizes: Sizes, nest: Nest, nodes: Mapping[str, Box]) 
         inside = []
         for node in spec.nodes:
             if node.group == group.id and node.id in nodes:
-                box = nodes[node.id]
-                room = loop_room(spec, sizes.along(spec.direction), node.id)
-                right, below = (room, 0.0) if spec.direction == "down" else (0.0, room)
-                inside.append(Box(box.x, box.y, box.width + right, box.height + below))
+                inside.append(with_loops(spec, sizes, node.id, nodes[node.id]))
         inside += [boxes[child.id] for child in spec.groups if child.group == group.id and child.id in boxes]
         if inside:
             inner = grown(around_boxes(inside), GROUP_PAD)
@@ -2382,6 +2422,13 @@ def group_boxes(spec: Spec, sizes: Sizes, nest: Nest, nodes: Mapping[str, Box]) 
                 inner.x, inner.y - head, max(inner.width, even(width + 2 * LABEL_GAP)), inner.height + head
             )
     return {group.id: boxes[group.id] for group in spec.groups if group.id in boxes}
+
+
+def with_loops(spec: Spec, sizes: Sizes, node: str, box: Box) -> Box:
+    """A node's box with the room for its loops, which are to its right where the map goes down."""
+    room = loop_room(spec, sizes.along(spec.direction), node)
+    right, below = (room, 0.0) if spec.direction == "down" else (0.0, room)
+    return Box(box.x, box.y, box.width + right, box.height + below)
 
 
 def found_routes(
@@ -2804,30 +2851,44 @@ def enters(start: Point, end: Point, box: Box) -> bool:
 
 def straightened(spec: Spec, sizes: Sizes, drawn: Placed) -> dict[str, Route]:
     """The routes, with straight and curved ones as asked for where those are clear of nodes and labels."""
-    wished = {edge.id: edge for edge in spec.edges if edge.kind != "elbow" and edge.source != edge.target}
-    routes = {key: wished_route(wished[key], spec, drawn) if key in wished else drawn.routes[key]
-              for key in drawn.routes}  # fmt: skip
+    edges = {edge.id: edge for edge in spec.edges if edge.kind != "elbow" and edge.source != edge.target}
+    wished = {key: wished_routes(edge, spec, drawn) for key, edge in edges.items()}
+    routes = {key: wished[key].pop(0) if wished.get(key) else route for key, route in drawn.routes.items()}
+    shapes = {node.id: node.shape for node in spec.nodes}
     titles = group_titles(sizes, drawn.groups)
-    # One that is taken back may be in another one's way: asked again until all that are left are clear.
+    # The labels of straight ones first find their places on their lines.
+    for key, edge in edges.items():
+        if edge.kind == "straight" and routes[key].label and wished[key]:
+            places = [routes[key], *wished[key]]
+            wished[key] = []
+            routes[key] = next(
+                (route for route in places if is_label_clear(key, route, routes, drawn, titles)), routes[key]
+            )
+    # One that gives way to its next may be in another one's way: asked again until all are clear.
     while unclear := next(
-        (key for key, edge in wished.items()
-         if routes[key] is not drawn.routes[key] and not is_clear(edge, routes, drawn, titles)), None,
+        (key for key, edge in edges.items()
+         if routes[key] is not drawn.routes[key] and not is_clear(edge, routes, shapes, drawn, titles)), None,
     ):  # fmt: skip
-        routes[unclear] = drawn.routes[unclear]
+        routes[unclear] = wished[unclear].pop(0) if wished[unclear] else drawn.routes[unclear]
     return routes
 
 
-def wished_route(edge: Edge, spec: Spec, drawn: Placed) -> Route:
-    """The straight or curved route that the spec asks for; the one of the layout where there is none."""
-    old = drawn.routes[edge.id]
-    points = straight_way_beside(edge, spec, drawn) if edge.kind == "straight" else curved_way(old)
-    if not points:
-        return old
-    label = None
-    if old.label:
-        x, y = middle_of(points)
-        label = Box(x - old.label.width / 2, y - old.label.height / 2, old.label.width, old.label.height)
-    return Route(edge.kind, points, label)
+def wished_routes(edge: Edge, spec: Spec, drawn: Placed) -> list[Route]:
+    """The straight or curved routes that would do what the spec asks for, the best first."""
+    label = drawn.routes[edge.id].label
+    if edge.kind == "curved":
+        ways = curved_ways(drawn.routes[edge.id])
+    elif way := straight_way_beside(edge, spec, drawn):
+        # The label stands in the middle, or a little off where another one is there.
+        ways = [way, *([way[0], toward(way[0], way[1], share), way[1]] for share in LABEL_SHARES if label)]
+    else:
+        ways = []
+    return [Route(edge.kind, way, label and around_point(middle_of(way), label)) for way in ways]
+
+
+def around_point(center: Point, box: Box) -> Box:
+    """The box, moved there with its centre."""
+    return Box(center[0] - box.width / 2, center[1] - box.height / 2, box.width, box.height)
 
 
 def straight_way_beside(edge: Edge, spec: Spec, drawn: Placed) -> list[Point]:
@@ -2847,23 +2908,41 @@ def straight_way_beside(edge: Edge, spec: Spec, drawn: Placed) -> list[Point]:
     )
 
 
-def is_clear(edge: Edge, routes: Mapping[str, Route], drawn: Placed, titles: Sequence[Box]) -> bool:
+def is_clear(
+    edge: Edge,
+    routes: Mapping[str, Route],
+    shapes: Mapping[str, Shape],
+    drawn: Placed,
+    titles: Sequence[Box],
+) -> bool:
     """Whether the edge's route meets no node, no label and no title, and its label no other arrow."""
     route = routes[edge.id]
     seen = along_curve(route.points) if edge.kind == "curved" else route.points
     others = [box for key, box in drawn.nodes.items() if key not in (edge.source, edge.target)]
-    if edge.kind == "curved":
-        others += [grown(drawn.nodes[key], -12) for key in (edge.source, edge.target)]
-    rest = [other for key, other in routes.items() if key != edge.id]
-    labels = [other.label for other in rest if other.label]
-    if any(crosses(seen, grown(box, 6)) for box in others):
+    if edge.kind == "curved" and any(
+        is_inside(shapes[key], drawn.nodes[key], point)
+        for key in (edge.source, edge.target)
+        for point in seen[1:-1]
+    ):
         return False
-    if any(crosses(seen, box) for box in (*labels, *titles)):
-        return False
-    label = route.label
-    return label is None or not (
-        any(touch(grown(label, 3), box) for box in (*drawn.nodes.values(), *labels, *titles))
-        or any(crosses(other.points, label) for other in rest)
+    labels = [other.label for key, other in routes.items() if key != edge.id and other.label]
+    return not (
+        any(crosses(seen, grown(box, 6)) for box in others)
+        or any(crosses(seen, box) for box in (*labels, *titles))
+    ) and is_label_clear(edge.id, route, routes, drawn, titles)
+
+
+def is_label_clear(
+    key: str, route: Route, routes: Mapping[str, Route], drawn: Placed, titles: Sequence[Box]
+) -> bool:
+    """Whether the label that the edge would have on that route lies on nothing, and under no other arrow."""
+    if route.label is None:
+        return True
+    rest = [other for name, other in routes.items() if name != key]
+    boxes = [*drawn.nodes.values(), *titles, *(other.label for other in rest if other.label)]
+    return not (
+        any(touch(grown(route.label, 3), box) for box in boxes)
+        or any(crosses(other.points, route.label) for other in rest)
     )
 
 
@@ -2880,37 +2959,89 @@ def straight_way(source: Box, target: Box, source_shape: str, target_shape: str,
 
 def outline_hit(shape: str, box: Box, start: Point, end: Point) -> Point:
     """Where the line from `start`, in the node, to `end`, outside it, leaves the outline; by bisection."""
-    (cx, cy), low, high = box.center, 0.0, 1.0
+    low, high = 0.0, 1.0
     for _ in range(40):
         share = (low + high) / 2
-        x, y = (start[axis] + (end[axis] - start[axis]) * share for axis in (0, 1))
-        u, v = abs(x - cx) / (box.width / 2 or 1), abs(y - cy) / (box.height / 2 or 1)
-        within = (
-            u + v < 1 if shape == "diamond" else u * u + v * v < 1 if shape == "ellipse" else max(u, v) < 1
-        )
-        low, high = (share, high) if within else (low, share)
-    return start[0] + (end[0] - start[0]) * low, start[1] + (end[1] - start[1]) * low
+        low, high = (share, high) if is_inside(shape, box, toward(start, end, share)) else (low, share)
+    return toward(start, end, low)
 
 
-def curved_way(route: Route) -> list[Point]:
-    """Points for a smooth arrow along an elbow's way: an odd number, the middle one under the label."""
-    points = list(route.points)
-    center = route.label.center if route.label else None
-    halves: list[list[Point]] = []
-    if center is None:
-        center = middle_along(points)
-    cut = next((k for k, (start, end) in enumerate(pairwise(points)) if on_piece(center, start, end)), 0)
-    for half in ([*points[: cut + 1], center], [*points[cut + 1 :][::-1], center]):
-        way = without_needless_points(half)
-        # Through the middles of the inner pieces: the curve cuts the corners.
-        middles = [((a[0] + b[0]) / 2, (a[1] + b[1]) / 2) for a, b in pairwise(way)]
-        halves.append([way[0], *(middles if len(way) > 2 else [])])
-    least = max(map(len, halves))
-    for half in halves:
-        while len(half) < least:
-            after = half[1] if len(half) > 1 else center
-            half.insert(1, ((half[0][0] + after[0]) / 2, (half[0][1] + after[1]) / 2))
-    return [*halves[0], center, *halves[1][::-1]]
+def is_inside(shape: str, box: Box, point: Point) -> bool:
+    """Whether a point lies within the outline."""
+    u = abs(point[0] - box.center[0]) / (box.width / 2 or 1)
+    v = abs(point[1] - box.center[1]) / (box.height / 2 or 1)
+    return u + v < 1 if shape == "diamond" else u * u + v * v < 1 if shape == "ellipse" else max(u, v) < 1
+
+
+def curved_ways(route: Route) -> list[list[Point]]:
+    """Points for a smooth arrow along an elbow's way, the best first; the label is at the middle one.
+
+    Each leaves and arrives as the elbow does, at a right angle to the side: first one swing from end to
+    end, then one that rounds the elbow's corners, and passes under its label.
+    """
+    points, label = route.points, route.label.center if route.label else None
+    if len(points) == 2:
+        return [[points[0], label or middle_along(points), points[1]]]
+    rounded = rounded_corners(points, label)
+    cut = rounded.index(label) if label else half_way(rounded)
+    ways = [[*spaced(rounded[: cut + 1]), *spaced(rounded[cut:])[1:]]]
+    (x, y), (u, v) = points[0], points[-1]
+    if len(points) == 4 and (points[0][1] == points[1][1]) == (points[2][1] == points[3][1]):
+        flat = points[0][1] == points[1][1]
+        one, two = SWING_HANDLE, 1 - SWING_HANDLE
+        turns = [
+            (x + (u - x) * one, y) if flat else (x, y + (v - y) * one),
+            (x + (u - x) * two, v) if flat else (u, y + (v - y) * two),
+        ]
+        swing = bezier([points[0], *turns, points[-1]])
+        cut = len(swing) // 2
+        ways.insert(0, [*spaced(swing[: cut + 1]), *spaced(swing[cut:])[1:]])
+    return ways
+
+
+def rounded_corners(points: Sequence[Point], touched: Point | None) -> list[Point]:
+    """An elbow's way with its corners as round as can be; it touches each inner piece, and that point."""
+    touches: list[Point] = []
+    for k, (start, end) in enumerate(pairwise(points)):
+        middle = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
+        if touched and touched not in touches and on_piece(touched, start, end):
+            touches.append(touched)
+        else:
+            touches.append(start if k == 0 else end if k == len(points) - 2 else middle)
+    way = [points[0]]
+    for corner, (before, after) in zip(points[1:-1], pairwise(touches), strict=True):
+        way += bezier([before, corner, after])
+    return [point for k, point in enumerate([*way, points[-1]]) if k == 0 or point != way[k - 1]]
+
+
+def bezier(controls: Sequence[Point]) -> list[Point]:
+    """Points on a Bézier curve of any degree, close together, the middle one half way."""
+    way = []
+    for step in range(33):
+        left = list(controls)
+        while len(left) > 1:
+            left = [toward(a, b, step / 32) for a, b in pairwise(left)]
+        way += left
+    return [controls[0], *way[1:-1], controls[-1]]
+
+
+def spaced(way: Sequence[Point], n_pieces: int = 3) -> list[Point]:
+    """A few points of a fine way, closer where it bends: a curve through them is much the same."""
+    reached = [0.0]
+    for k, (start, end) in enumerate(pairwise(way)):
+        bend = 0.0
+        if k:
+            before = math.atan2(start[1] - way[k - 1][1], start[0] - way[k - 1][0])
+            bend = abs(math.remainder(math.atan2(end[1] - start[1], end[0] - start[0]) - before, math.tau))
+        reached.append(reached[-1] + math.dist(start, end) + BEND_REACH * bend)
+    ats = [bisect_left(reached, reached[-1] * k / n_pieces) for k in range(1, n_pieces)]
+    return [way[0], *(way[at] for at in ats), way[-1]]
+
+
+def half_way(way: Sequence[Point]) -> int:
+    """Which point of a fine way is nearest to its middle."""
+    reached = [0.0, *accumulate(math.dist(start, end) for start, end in pairwise(way))]
+    return bisect_left(reached, reached[-1] / 2)
 
 
 def on_piece(point: Point, start: Point, end: Point) -> bool:
