@@ -13,7 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.docs import get_swagger_ui_html
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, RedirectResponse
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from handler.assets import Assets
@@ -71,6 +71,7 @@ def create_app(
     assets = assets or Assets(fresh=settings.dev)
     app.add_route("/ask/widget.js", assets.widget, methods=["GET"], include_in_schema=False)
     app.add_route("/ask/demo", assets.demo, methods=["GET"], include_in_schema=False)
+    app.add_route("/", _to_demo, methods=["GET"], include_in_schema=False)
     app.add_route("/docs", _docs, methods=["GET"], include_in_schema=False)
     _add_middleware(app, settings, logger, clock)
     return app
@@ -124,6 +125,11 @@ async def _refused(request: Request, error: Exception) -> Response:
 async def _broken(_request: Request, _error: Exception) -> Response:
     """The server logs the exception."""
     return problem(500, "internal", "Something went wrong here. Please try again.")
+
+
+async def _to_demo(_request: Request) -> Response:
+    """Who opens the bare address finds something to try; relative, as a proxy may add a folder."""
+    return RedirectResponse("ask/demo")
 
 
 async def _docs(_request: Request) -> Response:

@@ -9,10 +9,10 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-FOLDER = Path(__file__).parent / "widget"
+from handler.demo import demo_page
+from handler.routes import PRIVACY, Service
 
-# In demo.html, where a script or a style needs the nonce of the page's policy.
-NONCE = b"{{nonce}}"
+FOLDER = Path(__file__).parent / "widget"
 
 # Other sites embed it, and it must not be older than the server that it asks for long.
 _SCRIPT_HEADERS = {
@@ -41,14 +41,17 @@ class Assets:
             return Response(status_code=304, headers=headers)
         return Response(body, headers=headers, media_type="text/javascript")
 
-    async def demo(self, _request: Request) -> Response:
+    def demo(self, request: Request) -> Response:
         """A page that embeds the widget, under the strictest policy that it runs with."""
+        service: Service = request.app.state.service
+        serving, starters = service.current.serving, service.settings.starters
         nonce = secrets.token_urlsafe(16)
         policy = (
             f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; "
             "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
         )
-        body = self._read("demo.html").replace(NONCE, nonce.encode())
+        template, privacy = self._read("demo.html").decode(), PRIVACY[serving.generator.name]
+        body = demo_page(template, nonce, serving.bundle, starters, privacy)
         return HTMLResponse(
             body, headers={"Content-Security-Policy": policy, "X-Frame-Options": "SAMEORIGIN"}
         )

@@ -35,6 +35,9 @@ PRIVACY = {
     "extractive": "Answers are quoted from this site; your question does not leave it.",
 }
 
+# True on any page of a site that is in the bundle.
+STARTERS = ("What is this page about?", "Who are you?")
+
 _STREAM = {
     "description": "Events, each with a JSON object as its data. The last one is `done` or `error`.",
     "content": {
@@ -138,7 +141,7 @@ async def about(service: Wanted) -> AboutBody:
         generator=generator.name,
         model=generator.model,
         privacy=PRIVACY[generator.name],
-        starters=[*service.settings.starters],
+        starters=[*(service.settings.starters or STARTERS)],
     )
 
 

@@ -41,8 +41,8 @@ class ServeSettings:
 
     `allowed_origins` are origins as browsers send them, or the one word "*". `trusted_proxies` are addresses
     and networks whose X-Forwarded-For is believed. A `rate_limit_per_min` or `daily_tokens` of None is no
-    limit. `starters` are questions to begin with. Without an `api_key` answers are quotes, and nothing is
-    sent anywhere.
+    limit. `starters` are questions to begin with, none where the server's own will do. Without an `api_key`
+    answers are quotes, and nothing is sent anywhere.
     """
 
     host: str | None
@@ -175,8 +175,8 @@ def _words(environ: Mapping[str, str], name: str) -> tuple[str, ...]:
 
 
 def _starters(environ: Mapping[str, str]) -> tuple[str, ...]:
-    starters = environ.get("ASK_STARTERS") or "What is this page about? | Who are you?"
-    return tuple(starter.strip() for starter in starters.split("|") if starter.strip())
+    starters = environ.get("ASK_STARTERS", "").split("|")
+    return tuple(starter.strip() for starter in starters if starter.strip())
 
 
 def _origins(environ: Mapping[str, str]) -> tuple[str, ...]:

@@ -32,6 +32,7 @@
     host: data.promptHost,
     placeholder: data.placeholder || 'ask something…',
     intro: data.intro || 'Ask me about this site. I answer from its pages, and every claim links to where it stands.',
+    starters: data.starters?.split('|').map((starter) => starter.trim()).filter(Boolean),
     inline: data.mode === 'inline',
     target: data.target,
   };
@@ -754,7 +755,8 @@
     const art = banner(botName());
     if (art) ui.intro.append(h('pre', { class: 'banner', 'aria-hidden': 'true' }, art));
     await known;
-    if (about.starters?.length) ui.intro.append(starterList(about.starters));
+    const starters = options.starters ?? about.starters;
+    if (starters?.length) ui.intro.append(starterList(starters));
     if (state.naming) ui.intro.append(h('p', { class: 'asking' }, 'What should I call you? Or ask right away.'));
     follow.now();
   }

@@ -557,6 +557,13 @@ def test_the_widget_is_read_once_or_with_dev_each_time(server: Server) -> None:
     assert response.headers["cache-control"] == "no-store"
 
 
+def test_the_bare_address_leads_to_the_demo(server: Server) -> None:
+    """By a relative address, which holds behind a proxy that adds a folder too."""
+    response = server("GET", "/")
+    assert (response.status_code, response.headers["location"]) == (307, "ask/demo")
+    assert server("HEAD", "/").status_code == 307
+
+
 @pytest.mark.parametrize("path", ["/healthz", "/api/about", "/ask/demo", "/ask/widget.js", "/openapi.json"])
 def test_head_is_get_without_a_body(server: Server, path: str) -> None:
     head, get = server("HEAD", path), server("GET", path)

@@ -78,9 +78,6 @@ class Site:
                     self._send(200, TYPES[".html"], html.encode(), headers)
                 elif path == "/api/about" and site.about is not None:
                     self._send(200, "application/json", json.dumps(site.about).encode(), {})
-                elif path == "/ask/demo":
-                    demo = (WIDGET / "demo.html").read_bytes().replace(b"{{nonce}}", b"demo")
-                    self._send(200, TYPES[".html"], demo, {})
                 elif path.startswith("/ask/") and (file := WIDGET / Path(path).name).is_file():
                     self._send(200, TYPES[file.suffix], file.read_bytes(), {})
                 else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -103,14 +104,15 @@ def test_a_strict_policy_is_not_violated(site: Site, visit: Visit) -> None:
     assert problems == []
 
 
-def test_the_demo_page_works_and_is_as_bad_as_it_says(site: Site, visit: Visit) -> None:
+def test_a_page_of_a_hostile_site_with_navigation_by_script_is_asked_about(site: Site, visit: Visit) -> None:
+    site.pages["/hostile"] = Path(__file__).with_name("hostile.html").read_text(encoding="utf-8"), {}
     site.replies = [Reply(CITED)]
-    tab = visit("/ask/demo")
+    tab = visit("/hostile")
     tab.get_by_role("button", name="Kelp").click()
     tab.get_by_role("button", name="Ask who answers").click()
     expect(tab.locator(".sources")).to_be_visible()
     assert site.asked[0]["page"] == {
-        "url": f"{site.url}/ask/demo?page=kelp",
+        "url": f"{site.url}/hostile?page=kelp",
         "title": "Why kelp grows half a metre a day",
     }
     background = tab.locator("#ask").evaluate("(button) => getComputedStyle(button).backgroundColor")
@@ -236,7 +238,7 @@ def test_every_option_of_the_script_tag_is_heard(site: Site, visit: Visit) -> No
     script = (
         '<script src="/ask/widget.js" defer data-api-url="/elsewhere/ask" data-title="Shore"'
         ' data-prompt-user="you" data-prompt-host="shore" data-placeholder="what now?"'
-        ' data-intro="Hi there."></script>'
+        ' data-intro="Hi there." data-starters=" Where do crabs go? | "></script>'
     )
     site.pages["/"] = page(script), {}
     site.replies = [Reply(CITED)]
@@ -245,6 +247,7 @@ def test_every_option_of_the_script_tag_is_heard(site: Site, visit: Visit) -> No
     expect(tab.locator(".line .prompt")).to_have_text("you@shore ~ %")
     expect(tab.get_by_placeholder("what now?")).to_be_visible()
     expect(tab.locator(".typed")).to_have_text("Hi there.")
+    expect(tab.locator(".starters button")).to_have_text(["Where do crabs go?"])
     with tab.expect_request("**/elsewhere/ask"):
         ask(tab, "?")
 

@@ -78,7 +78,7 @@ def test_a_question_becomes_a_cited_answer_with_a_link_to_its_section(
 ) -> None:
     tab = visit("/ask/demo", base_url=serve(claude(api)))
     tab.locator(".launcher").click()
-    expect(tab.get_by_text("sent to Anthropic")).to_be_visible()
+    expect(tab.locator(".window").get_by_text("sent to Anthropic")).to_be_visible()
     tab.get_by_role("textbox").fill("Are there algae in summer?")
     tab.keyboard.press("Enter")
 
@@ -109,6 +109,18 @@ def test_an_answer_that_breaks_off_is_retried(serve: Serve, api: AnthropicApi, v
     expect(tab.locator(".problem")).to_be_visible()
     tab.get_by_role("button", name="retry").click()
     expect(tab.locator(".answer")).to_contain_text("The pond has algae in summer.")
+
+
+def test_the_demo_page_asks_about_pages_that_there_are_and_shows_the_tag(serve: Serve, visit: Visit) -> None:
+    url = serve(lambda bundle: ExtractiveGenerator(bundle.encoder))
+    tab = visit("/", base_url=url, viewport={"width": 360, "height": 640})
+    expect(tab).to_have_url(f"{url}/ask/demo")
+    expect(tab.get_by_role("heading", level=1)).to_have_text("Ask Notes")
+    expect(tab.locator("#tag")).to_have_text(f'<script src="{url}/ask/widget.js" defer></script>')
+    assert tab.evaluate("document.documentElement.scrollWidth") == 360
+    tab.get_by_role("button", name="What is “Garden” about?").click()
+    expect(tab.locator(".sources a").first).to_contain_text("Garden")
+    expect(tab.locator(".starters button").first).to_have_text("What is “Garden” about?")
 
 
 def test_without_a_model_the_site_is_quoted_and_the_window_says_so(serve: Serve, visit: Visit) -> None:
