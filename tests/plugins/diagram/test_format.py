@@ -360,6 +360,11 @@ def test_the_command_writes_what_it_validates(tmp_path: Path, capsys: pytest.Cap
         ("{", "map.json:1: is not JSON"),
         ('{"nods": []}', "map.json: the spec: unknown key 'nods'; did you mean 'nodes'"),
         ('{"nodes": [{"id": "a", "color": "rde"}]}', "map.json: node 'a': color 'rde'"),
+        (
+            '{"nodes": [{"id": "a", "label": "x", "label": "y"}]}',
+            "map.json: the key 'label' of 'a' is given twice",
+        ),
+        ('{"nodes": [], "nodes": []}', "map.json: the key 'nodes' is given twice"),
         (None, "map.json: No such file"),
     ],
 )

@@ -298,6 +298,18 @@ def test_a_group_holds_what_is_in_it_and_no_stranger() -> None:
     assert box.width >= sizes.group_labels["g"][0]
 
 
+@pytest.mark.parametrize("direction", ["right", "down"])
+def test_the_title_of_a_frame_stands_above_it_and_takes_no_room_inside(direction: str) -> None:
+    groups = [{"id": "g", "label": "a group"}, {"id": "f", "label": "a frame", "frame": True}]
+    nodes = {"a": {"group": "g"}, "b": {"group": "f"}, "c": {"group": "f"}, "d": {"group": "f"}}
+    data = graph("a b", "a x", "x c", "b d", "c d", groups=groups, nodes=nodes, direction=direction)
+    assert faults(data) == {}, data
+    _, _, drawn = placed(data)
+    frame = drawn.groups["f"]
+    assert min(drawn.nodes[key].y for key in "bcd") - frame.y == 24
+    assert not any(touch(Box(frame.x, frame.y - 24, 60, 24), box) for box in drawn.nodes.values())
+
+
 def test_a_group_that_one_arrow_leads_back_to_is_not_stretched_for_it() -> None:
     groups = [{"id": "first", "label": "first"}, {"id": "second", "label": "second"}]
     nodes = {key: {"group": "first"} for key in "abc"} | {key: {"group": "second"} for key in "xyz"}

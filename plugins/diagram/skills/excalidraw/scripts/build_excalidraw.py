@@ -553,15 +553,16 @@ class Sizes:
     edge_labels: Mapping[str, Size] = field(default_factory=dict)
     group_labels: Mapping[str, Size] = field(default_factory=dict)
     notes: Mapping[str, Size] = field(default_factory=dict)
+    frames: frozenset[str] = frozenset()  # the groups whose label stands above their border
 
     def along(self, direction: Direction) -> Sizes:
         """The sizes as seen along the arrows: length and breadth for width and height."""
         if direction == "right":
             return self
-        return Sizes(
+        return dataclasses.replace(  # the labels of groups stay: see group_pads
+            self,
             nodes={key: (size[1], size[0]) for key, size in self.nodes.items()},
             edge_labels={key: (size[1], size[0]) for key, size in self.edge_labels.items()},
-            group_labels=self.group_labels,  # these stay: see group_pads
             notes={key: (size[1], size[0]) for key, size in self.notes.items()},
         )
 
@@ -594,6 +595,7 @@ def measure(spec: Spec, theme: Theme, folder: Path) -> Sizes:
         edge_labels={id_: (text.width, text.height) for id_, text in labels.items()},
         group_labels={id_: (text.width, text.height) for id_, text in titles.items()},
         notes={id_: (text.width, text.height) for id_, text in notes.items()},
+        frames=frozenset(group.id for group in spec.groups if group.frame),
     )
 
 
@@ -1659,6 +1661,7 @@ class Pads:
     across_end: int
     along_least: int
     across_least: int
+    above: int  # room before the border for the title of a frame, which stands there
 
 
 def group_pads(spec: Spec, sizes: Sizes) -> dict[str, Pads]:
@@ -1666,12 +1669,13 @@ def group_pads(spec: Spec, sizes: Sizes) -> dict[str, Pads]:
     pads = {}
     for group in spec.groups:
         width, height = sizes.group_labels.get(group.id, (0.0, 0.0))
-        head = GROUP_PAD + (even(height + LABEL_GAP) if height else 0)
+        title = even(height + LABEL_GAP) if height else 0
+        head, above = (GROUP_PAD, title) if group.frame else (GROUP_PAD + title, 0)
         least = even(width + 2 * LABEL_GAP)
         if spec.direction == "down":
-            pads[group.id] = Pads(head, GROUP_PAD, GROUP_PAD, GROUP_PAD, 0, least)
+            pads[group.id] = Pads(head, GROUP_PAD, GROUP_PAD, GROUP_PAD, 0, least, above)
         else:
-            pads[group.id] = Pads(GROUP_PAD, GROUP_PAD, head, GROUP_PAD, least, 0)
+            pads[group.id] = Pads(GROUP_PAD, GROUP_PAD, head, GROUP_PAD, least, 0, above)
     return pads
 
 
@@ -1717,7 +1721,7 @@ def place_across(
         count += 2
         arcs.append((tops[group.id], bottoms[group.id], max(pads[group.id].across_least, 2 * GROUP_PAD), 1))
     for items in layers:
-        arcs += separations(items, nest, pads, index, tops, bottoms)
+        arcs += separations(items, nest, pads, index, tops, bottoms, spec.direction)
     if spec.direction == "down":
         arcs += clear_of_titles(spec, nest, pads, layers, index, tops)
     for chain in chains:
@@ -1850,6 +1854,7 @@ def separations(
     index: Mapping[int, int],
     tops: Mapping[str, int],
     bottoms: Mapping[str, int],
+    direction: Direction,
 ) -> list[Arc]:
     """What keeps the neighbours of one layer apart, and the items of a group inside its borders."""
     arcs: list[Arc] = []
@@ -1876,7 +1881,7 @@ def separations(
         while open_groups and open_groups != around[: len(open_groups)]:
             close()
         for group in around[len(open_groups) :]:
-            follow(tops[group], 0, "group")
+            follow(tops[group], pads[group].above if direction == "right" else 0, "group")
             open_groups.append(group)
             last = (tops[group], 0, "opened")
         follow(index[id(item)], item.breadth // 2, item.kind)
@@ -1986,6 +1991,7 @@ def group_reaches(
             first,
             last,
             pads[group.id].along_start
+            + (pads[group.id].above if spec.direction == "down" else 0)
             + max((child.before for child in inner if child.first == first), default=0),
             pads[group.id].along_end
             + max((child.behind for child in inner if child.last == last), default=0),
@@ -2041,8 +2047,8 @@ def place_columns(
                 length = max(length, begin + pads[group].along_least - reach.behind - x)
             elif reach.first == i and pads[group].along_least:
                 # An arrow that leaves the group upwards in the next channel must pass behind the label.
-                low = borders[group][0]
-                high = low + pads[group].across_start
+                low = borders[group][0] - pads[group].above
+                high = borders[group][0] + (0 if pads[group].above else pads[group].across_start)
                 if any(
                     min(step.start, step.end) < high and max(step.start, step.end) > low for step in steps[i]
                 ):
@@ -2065,7 +2071,7 @@ def place_groups(
     boxes: dict[str, Box] = {}
     for group in deepest_first(spec, nest):
         reach, pad = reaches[group.id], pads[group.id]
-        left = columns.starts[reach.first] - reach.before
+        left = columns.starts[reach.first] - reach.before + (pad.above if spec.direction == "down" else 0)
         right = columns.ends(reach.last) + reach.behind
         inside = [
             (columns.center(item.layer) - item.length / 2, columns.center(item.layer) + item.length / 2)
@@ -2417,7 +2423,7 @@ def group_boxes(spec: Spec, sizes: Sizes, nest: Nest, nodes: Mapping[str, Box]) 
         if inside:
             inner = grown(around_boxes(inside), GROUP_PAD)
             width, height = sizes.group_labels.get(group.id, (0.0, 0.0))
-            head = even(height + LABEL_GAP) if height else 0
+            head = even(height + LABEL_GAP) if height and not group.frame else 0
             boxes[group.id] = Box(
                 inner.x, inner.y - head, max(inner.width, even(width + 2 * LABEL_GAP)), inner.height + head
             )
@@ -2490,10 +2496,12 @@ def own_loop(loop: Loop, box: Box, shape: str, direction: Direction) -> Route:
 
 
 def group_titles(sizes: Sizes, groups: Mapping[str, Box]) -> list[Box]:
-    """Where the labels of the groups are."""
+    """Where the labels of the groups are: in their corner, or above it for a frame."""
     return [
-        Box(groups[key].x + LABEL_GAP, groups[key].y + LABEL_GAP / 2, *size)
-        for key, size in sizes.group_labels.items()
+        Box(groups[key].x, groups[key].y - height - LABEL_GAP / 2, width, height)
+        if key in sizes.frames
+        else Box(groups[key].x + LABEL_GAP, groups[key].y + LABEL_GAP / 2, width, height)
+        for key, (width, height) in sizes.group_labels.items()
         if key in groups
     ]
 
@@ -5353,11 +5361,24 @@ def read_file(path: Path) -> object:
         with errors_of(path):
             return drawing_in_svg(text)
     try:
-        return json.loads(text)
+        # A drawing is read as Excalidraw reads it, with the last of two.
+        once = None if path.suffix == ".excalidraw" else with_keys_once
+        with errors_of(path):
+            return json.loads(text, object_pairs_hook=once)
     except json.JSONDecodeError as error:
         raise DiagramError(f"{path}:{error.lineno}: is not JSON: {error.msg}") from error
     except (ValueError, RecursionError) as error:
         raise DiagramError(f"{path}: is JSON with too many digits or levels to be read") from error
+
+
+def with_keys_once(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    """A JSON object; DiagramError where it has a key twice, of which JSON would keep the last alone."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        key = next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
+        thing = f" of {found['id']!r}" if isinstance(found.get("id"), str) and key != "id" else ""
+        raise DiagramError(f"the key {key!r}{thing} is given twice")
+    return found
 
 
 def mermaid_file(path: Path) -> dict[str, Any]:
