@@ -17,6 +17,11 @@ from handler.settings import SettingsError
 
 # Commands of the build side are found where it is installed; the handler never imports it.
 COMMANDS = "ralph.commands"
+# Told here, so that `ralph --help` does not load them. One that is not listed is named without a word.
+HELP = {
+    "add": "describe another site: a folder, an export, an address",
+    "ingest": "put files into the local index, list them, take them out",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -63,11 +68,9 @@ def _parser(others: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ralph",
         description="Asks a bundle of websites, and looks after bundles.",
-        epilog=f"Further commands: {', '.join(others)}. `ralph COMMAND --help` explains one."
-        if others
-        else None,
+        epilog="`ralph COMMAND --help` explains one.",
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(title="commands", dest="command", required=True, metavar="COMMAND")
 
     ask = commands.add_parser("ask", help="answer a question from the pages, with links")
     ask.add_argument("question")
@@ -106,6 +109,9 @@ def _parser(others: Sequence[str]) -> argparse.ArgumentParser:
     diff = commands.add_parser("diff", help="compare two bundles; exit code 1 if the second one is worse")
     diff.add_argument("old", type=Path)
     diff.add_argument("new", type=Path)
+
+    for name in others:  # which read their arguments for themselves
+        commands.add_parser(name, help=HELP.get(name, ""))
     return parser
 
 

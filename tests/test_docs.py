@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from handler.__main__ import _parser
+from handler.__main__ import HELP, _parser
 from pipeline.add import _parser as add_parser
 from pipeline.ingest_command import _parser as ingest_parser
 from pipeline.site import _KEYS, _OPTIONS, KINDS
@@ -75,7 +75,10 @@ def test_every_option_of_an_installed_command_is_documented(
 def test_every_installed_command_is_documented() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     text = read("commands.md")
-    assert [n for n in project["entry-points"]["ralph.commands"] if f"## ralph {n}" not in text] == []
+    names = project["entry-points"]["ralph.commands"]
+    assert [name for name in names if f"## ralph {name}" not in text] == []
+    shown = _parser(sorted(names)).format_help()
+    assert [name for name in names if f"    {name:10}{HELP[name]}" not in shown] == []
 
 
 def test_every_kind_and_key_of_a_site_is_documented() -> None:
