@@ -30,6 +30,7 @@ from plugins.diagram.skills.excalidraw.scripts.build_excalidraw import (
     along_curve,
     channel_tracks,
     contains,
+    extent_of,
     grown,
     lay_out,
     measure,
@@ -328,6 +329,17 @@ def test_nodes_without_arrows_make_columns_not_one_long_row() -> None:
     nodes = [{"id": f"n{i}", "label": f"n{i}"} for i in range(20)]
     _, _, drawn = placed({"nodes": nodes})
     assert len({box.center[0] for box in drawn.nodes.values()}) in range(3, 6)
+
+
+def test_parts_that_nothing_joins_stand_in_rows_about_as_wide_as_a_page() -> None:
+    for direction in ("right", "down"):
+        data = graph(*(f"a{i} b{i}" for i in range(12)), direction=direction)
+        assert faults(data) == {}, data
+        _, _, drawn = placed(data)
+        extent = extent_of(drawn)
+        assert 1 < extent.width / extent.height < 2.5
+        starts = [(drawn.nodes[f"a{i}"].y, drawn.nodes[f"a{i}"].x) for i in range(12)]
+        assert starts == sorted(starts)
 
 
 def test_a_node_that_many_arrows_meet_grows_so_that_they_stay_apart() -> None:

@@ -851,6 +851,9 @@ ITEMS_IN_ALL_ATTEMPTS = 10_000
 # What a line counts that leads one place up or down, beside a crossing: equal orders differ by this alone.
 SPREAD_COST = 0.02
 
+# How wide rows of parts may be, for their height: more than a page, because the rows are never quite full.
+PAGE_SHAPE = 2
+
 # Where the label of a straight arrow may stand on it, besides its middle.
 LABEL_SHARES = (0.42, 0.58, 0.34, 0.66)
 
@@ -956,7 +959,87 @@ class Nest:
 
 
 def layered(spec: Spec, sizes: Sizes) -> Placed:
-    """The own engine: layers from left to right or from top to bottom."""
+    """The own engine: layers from left to right or from top to bottom, for each part of the map."""
+    return packed(spec, sizes, [layered_part(part, sizes) for part in parts_of(spec)])
+
+
+def parts_of(spec: Spec) -> list[Spec]:
+    """The parts of a map that no arrow and no group joins; nodes without both are one part."""
+    nest = Nest.of(spec.groups)
+    outermost = {group.id: nest.around(group.id)[-2] for group in spec.groups}
+    linked = {end for edge in spec.edges if edge.source != edge.target for end in (edge.source, edge.target)}
+    part = {node.id: outermost[node.group] if node.group else node.id if node.id in linked else None
+            for node in spec.nodes}  # fmt: skip
+    for edge in spec.edges:
+        kept, gone = part[edge.source], part[edge.target]
+        part = {key: kept if name == gone else name for key, name in part.items()}
+    home = {node.group: part[node.id] for node in spec.nodes}
+    first = next(iter(part.values()), None)
+    places = dict.fromkeys(outermost.values(), first)
+    places |= {outermost[group]: name for group, name in home.items() if group}
+    return [
+        dataclasses.replace(
+            spec,
+            nodes=tuple(node for node in spec.nodes if part[node.id] == name),
+            groups=tuple(group for group in spec.groups if places[outermost[group.id]] == name),
+            edges=tuple(edge for edge in spec.edges if part[edge.source] == name),
+            notes=tuple(note for note in spec.notes if note.near and part[note.near] == name),
+        )
+        for name in dict.fromkeys(part.values())
+    ] or [spec]
+
+
+def packed(spec: Spec, sizes: Sizes, parts: Sequence[Placed]) -> Placed:
+    """The parts in rows, in the order of the spec, so that the whole is about as wide as a page."""
+    if len(parts) == 1:
+        return parts[0]
+    extents = [around_boxes([extent_of(part), *group_titles(sizes, part.groups)]) for part in parts]
+    area = sum((box.width + LAYER_GAP) * (box.height + LAYER_GAP) for box in extents)
+    widest = max(*(box.width for box in extents), math.sqrt(area * PAGE_SHAPE))
+    x = y = below = 0.0
+    nodes: dict[str, Box] = {}
+    groups: dict[str, Box] = {}
+    routes: dict[str, Route] = {}
+    notes: dict[str, Box] = {}
+    for part, box in zip(parts, extents, strict=True):
+        if x and x + box.width > widest:
+            x, y = 0.0, below
+        there = moved(part, x - box.x, y - box.y)
+        nodes |= there.nodes
+        groups |= there.groups
+        routes |= there.routes
+        notes |= there.notes
+        x += box.width + LAYER_GAP
+        below = max(below, y + box.height + LAYER_GAP)
+    return Placed(
+        {node.id: nodes[node.id] for node in spec.nodes},
+        {group.id: groups[group.id] for group in spec.groups},
+        {edge.id: routes[edge.id] for edge in spec.edges},
+        notes,
+    )
+
+
+def moved(placed: Placed, by_x: float, by_y: float) -> Placed:
+    """The same elsewhere."""
+
+    def move(box: Box) -> Box:
+        return Box(box.x + by_x, box.y + by_y, box.width, box.height)
+
+    return Placed(
+        nodes={key: move(box) for key, box in placed.nodes.items()},
+        groups={key: move(box) for key, box in placed.groups.items()},
+        routes={
+            key: Route(
+                route.kind, [(x + by_x, y + by_y) for x, y in route.points], route.label and move(route.label)
+            )
+            for key, route in placed.routes.items()
+        },
+        notes={key: move(box) for key, box in placed.notes.items()},
+    )
+
+
+def layered_part(spec: Spec, sizes: Sizes) -> Placed:
+    """The layers of one part of a map."""
     sizes = with_room_for_arrows(spec, sizes.along(spec.direction))
     nest = Nest.of(spec.groups)
     turned = turned_edges(spec, nest)
