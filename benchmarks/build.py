@@ -76,7 +76,7 @@ def build(source: Path, folder: Path) -> tuple[float, str]:
 
 def new_chunks(output: str) -> str:
     """What the embed stage said of its work."""
-    found = re.search(r"\d+ of \d+ chunks are new", output)
+    found = re.search(r"[\d,]+ of [\d,]+ chunks? new", output)
     return found[0] if found else "nothing embedded"
 
 

@@ -231,7 +231,7 @@ def test_an_interrupted_build_goes_on_and_current_is_whole_throughout(edited: Wo
     )
     assert process.stdout is not None
     with process.stdout:
-        next(line for line in process.stdout if "chunks are new" in line)
+        next(line for line in process.stdout if "chunks new" in line)
         process.send_signal(signal.SIGKILL)
     process.wait()
     check_sums(edited.build / "current")
