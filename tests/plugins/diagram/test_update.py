@@ -14,6 +14,7 @@ from plugins.diagram.skills.excalidraw.scripts.build_excalidraw import (
     Document,
     Element,
     box_of,
+    contains,
     faults,
     key_between,
     main,
@@ -21,6 +22,7 @@ from plugins.diagram.skills.excalidraw.scripts.build_excalidraw import (
     overruled_words,
     read_spec,
     to_json,
+    touch,
 )
 from tests.plugins.diagram.maps import draw_map, everything, named
 from tests.plugins.diagram.random_specs import random_spec
@@ -187,6 +189,17 @@ def test_words_of_a_person_stay_until_the_spec_says_others(file: Document, tmp_p
     spec["nodes"][0]["label"] = "Gateway"
     assert named(draw_map(spec, tmp_path, new), "label of node api")["text"] == "Gateway"
     assert overruled_words(read_spec(spec), new) == ["label of node api: the file's 'Mine' is now 'Gateway'"]
+
+
+def test_a_new_note_stands_on_no_border_of_a_group_that_a_person_made_larger(tmp_path: Path) -> None:
+    spec: dict[str, Any] = {"groups": [{"id": "g", "label": "G"}], "nodes": [{"id": "a", "group": "g"}]}
+    file = draw_map(spec, tmp_path)
+    named(file, "group g")["height"] += 35
+    spec["notes"] = [{"text": "Started by hand.", "near": "a"}]
+    updated = draw_map(spec, tmp_path, file)
+    group, note = (box_of(named(updated, name)) for name in ("group g", "note note 1"))
+    assert group == box_of(named(file, "group g"))
+    assert contains(group, note) or not touch(group, note)
 
 
 def test_what_is_gone_from_the_spec_is_gone_from_the_file(file: Document, tmp_path: Path) -> None:

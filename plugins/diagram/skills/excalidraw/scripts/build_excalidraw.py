@@ -4368,6 +4368,7 @@ def keep_edits(new: Document, file: Document) -> Document:
     keep_group_boxes(pairs, new["elements"])
     keep_ways(pairs, new["elements"])
     keep_texts(pairs, new["elements"])
+    clear_borders([e for e in new["elements"] if e["customData"]["name"] not in drawn], new["elements"])
     for element, old in pairs:
         for aspect in ASPECTS:
             # What is still as the person made it is their edit at the next update as well.
@@ -4486,6 +4487,34 @@ def keep_texts(pairs: Pairs, elements: Sequence[Element]) -> None:
         elif not element["containerId"] and owner["id"] in old_by_id:
             before = old_by_id[owner["id"]]
             element.update(x=owner["x"] + old["x"] - before["x"], y=owner["y"] + old["y"] - before["y"])
+
+
+def clear_borders(news: Sequence[Element], elements: Sequence[Element]) -> None:
+    """Moves notes that are new off the borders of groups, which may have stayed as they are in the file."""
+    groups = [box_of(e) for e in elements if e["customData"]["name"].startswith("group ")]
+    ways = [way_of(element) for element in elements if element["type"] == "arrow"]
+    for note in news:
+        if not note["customData"]["name"].startswith("note "):
+            continue
+        solid = [
+            box_of(e)
+            for e in elements
+            if e is not note and e["type"] != "arrow" and not e["customData"]["name"].startswith("group ")
+        ]
+
+        def fits(box: Box, solid: Sequence[Box] = solid) -> bool:
+            return is_clear_of_borders(box, groups) and not (
+                any(touch(box, other) for other in solid) or any(crosses(way, box) for way in ways)
+            )
+
+        if not is_clear_of_borders(box_of(note), groups):
+            place = nearest_place(box_of(note), fits)
+            note.update(x=place.x, y=place.y)
+
+
+def is_clear_of_borders(box: Box, groups: Sequence[Box]) -> bool:
+    """Whether a box is in or beside each group, and on no border."""
+    return all(contains(group, box) or not touch(group, box) for group in groups)
 
 
 def keep_label_on_way(label: Element, old: Element, arrow: Element, old_arrow: Element | None) -> None:
