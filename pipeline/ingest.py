@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice, takewhile
@@ -38,6 +38,8 @@ SUFFIXES = (".md", ".mdx", ".txt")
 MAX_FILE_BYTES = 8 * 2**20
 # Files in work at once, a worker: few, so that what was made is soon kept.
 BATCH = 4
+# How often somebody who may want to stop is asked.
+CHECK_S = 0.2
 
 Kind = Literal["new", "changed", "unchanged", "refused", "gone"]
 
@@ -97,13 +99,14 @@ def ingest(
     *,
     dry_run: bool = False,
     workers: int | None = None,
+    check: Callable[[], None] = lambda: None,
 ) -> Generator[Outcome]:
     """Puts each file into a collection of the index, in place of what it had there, and says what came of it.
 
     A file that has not changed is passed over, one that became private is taken out. In a dry run nothing is
     embedded or changed; without an index every file is new to it. `workers` files are embedded side by side,
-    as many as there are processors by default. Who stops early closes it. Raises BundleError when the index
-    cannot be written.
+    as many as there are processors by default. Who stops early closes it, or raises something in `check`,
+    which is called now and then. Raises BundleError when the index cannot be written.
     """
     count_tokens = token_counter(encoder)
     is_over = Event()
@@ -113,16 +116,22 @@ def ingest(
         return _Made(file, chunks, [] if dry_run else _embed(chunks, encoder, file.known, is_over))
 
     n_workers = workers or os.cpu_count() or 1
+    files = list(files)
+    by_location = {file.location: file for file in files}
     waiting = iter(files)
     with ThreadPoolExecutor(n_workers) as pool, ExitStack() as stack:
         # The pool waits for its workers: they leave their files when nobody takes the outcomes any longer.
+        stack.callback(pool.shutdown, wait=False, cancel_futures=True)
         stack.callback(is_over.set)
         while batch := list(islice(waiting, BATCH * n_workers)):
             read = [_read(file, collection, index, dry_run) for file in batch]
             # Nearly all of the time goes here, and no other process waits for it.
-            ready = pool.map(made, [file for file in read if isinstance(file, _Readable)])
+            ready = iter([pool.submit(made, file) for file in read if isinstance(file, _Readable)])
             for file in read:
-                yield file if isinstance(file, Outcome) else _keep(next(ready), None if dry_run else index)
+                if isinstance(file, Outcome):
+                    yield file
+                else:
+                    yield _keep(_awaited(next(ready), check), None if dry_run else index, by_location)
 
 
 def take_out_gone(
@@ -248,13 +257,32 @@ def _embed(
     ]
 
 
-def _keep(made: _Made, index: LocalIndex | None) -> Outcome:
+def _awaited(made: Future[_Made], check: Callable[[], None]) -> _Made:
+    while not wait([made], CHECK_S).done:
+        check()
+    return made.result()
+
+
+def _keep(made: _Made, index: LocalIndex | None, files: Mapping[str, SourceFile]) -> Outcome:
+    """Puts the chunks in. `files` are all that are ingested, by location."""
     file = made.of
     if not made.chunks:
         return Outcome(file.file.name, "refused", note="no text")
     if index is not None:
         try:
             index.replace(file.file.location, file.digest, made.chunks, np.array(made.vectors))
-        except AddressTakenError as error:
-            return Outcome(file.file.name, "refused", note=str(error))
+        except AddressTakenError as taken:
+            if not _is_left(taken, files, file.page.collection):
+                return Outcome(file.file.name, "refused", note=str(taken))
+            # Its turn comes, or else the next command puts it in.
+            index.delete(taken.location)
+            return _keep(made, index, files)
     return Outcome(file.file.name, "new" if file.is_new else "changed", len(made.chunks))
+
+
+def _is_left(taken: AddressTakenError, files: Mapping[str, SourceFile], collection: str) -> bool:
+    """Whether the file that has the address in the index has another one by now, and is ingested too."""
+    if (holder := files.get(taken.location)) is None:
+        return False
+    now = _read(holder, collection, None, dry_run=True)
+    return isinstance(now, _Readable) and now.page.url != taken.url

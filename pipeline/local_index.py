@@ -43,7 +43,12 @@ class Document:
 
 
 class AddressTakenError(Exception):
-    """Another file has the same address."""
+    """Another file, at `location` if that is known, has the same address, `url`."""
+
+    def __init__(self, url: str, location: str) -> None:
+        super().__init__(f"another file has the address {url} already")
+        self.url = url
+        self.location = location
 
 
 class LocalIndex:
@@ -126,8 +131,10 @@ class LocalIndex:
 
     def _insert(self, location: str, digest: str, chunks: Sequence[Chunk], vectors: Vector) -> None:
         first, text_digest = chunks[0], _text_digest(chunks)
-        if self._connection.execute("SELECT 1 FROM page WHERE url = ?", (first.url,)).get:
-            raise AddressTakenError(f"another file has the address {first.url} already")
+        sql = "SELECT coalesce(location, '') FROM page LEFT JOIN file ON file.page = page.id WHERE url = ?"
+        holder: str | None = self._connection.execute(sql, (first.url,)).get
+        if holder is not None:
+            raise AddressTakenError(first.url, holder)
         page = 1 + (self._connection.execute("SELECT max(id) FROM page").get or 0)
         self._connection.execute(
             "INSERT INTO page VALUES (?1, ?, ?, ?, ?, ?1)",

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
@@ -71,6 +72,8 @@ class Release:
     url: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
     cut_off: set[str] = field(default_factory=set)
+    stalled: set[str] = field(default_factory=set)
+    is_over: threading.Event = field(default_factory=threading.Event)
 
     @property
     def script(self) -> Path:
@@ -142,7 +145,9 @@ def release(tmp_path: Path) -> Iterator[Release]:
             self.send_response(200 if data is not None else 404)
             self.send_header("Content-Length", str(len(data or b"")))
             self.end_headers()
-            self.wfile.write((data or b"")[: 10 if name in release.cut_off else None])
+            self.wfile.write((data or b"")[: 10 if name in release.cut_off | release.stalled else None])
+            if name in release.stalled:
+                release.is_over.wait()
 
         def log_message(self, *args: object) -> None:
             pass
@@ -156,6 +161,7 @@ def release(tmp_path: Path) -> Iterator[Release]:
             }
         )
         yield release
+        release.is_over.set()
 
 
 def test_the_program_of_the_pinned_release_is_installed(release: Release) -> None:
@@ -280,6 +286,15 @@ def test_what_is_missing_or_cut_off_on_its_way_is_refused(release: Release, name
     assert f"{name}: not downloaded" in release.refusal()
     del release.files[name]
     assert f"{name}: not downloaded" in release.refusal()
+
+
+def test_a_mirror_that_sends_nothing_more_is_given_up(release: Release) -> None:
+    text = release.script.read_text(encoding="utf-8")
+    assert "\nSTALL_SECONDS=30\n" in text
+    quick = text.replace("\nSTALL_SECONDS=30\n", "\nSTALL_SECONDS=1\n").replace("--retry 2", "--retry 0")
+    release.script.write_text(quick, encoding="utf-8")
+    release.stalled.add(LINUX)
+    assert f"{LINUX}: not downloaded" in release.refusal()
 
 
 def test_a_mirror_without_encryption_is_refused(release: Release) -> None:

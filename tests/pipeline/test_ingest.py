@@ -285,6 +285,24 @@ def test_what_is_no_page_is_refused_with_the_reason(
     ]
 
 
+@pytest.mark.parametrize("n_files", [2, 40])
+def test_files_that_pass_their_addresses_on_are_all_changed(
+    tmp_path: Path, tiny_encoder: Encoder, n_files: int
+) -> None:
+    def rotated(by: int) -> list[SourceFile]:
+        pages = [(n, f"https://example.org/{(n + by) % n_files}") for n in range(n_files)]
+        return [source(f"{n}.md", f"---\nurl: {url}\n---\nNote {n}.") for n, url in pages]
+
+    ingested(tmp_path, tiny_encoder, *rotated(0))
+    ingested(tmp_path, tiny_encoder, *rotated(1))
+    assert documents(tmp_path) == {
+        f"/notes/{n}.md": (f"https://example.org/{(n + 1) % n_files}", f"{n}") for n in range(n_files)
+    }
+    # A file that is not ingested with it keeps its address.
+    (outcome,) = ingested(tmp_path, tiny_encoder, rotated(0)[0])
+    assert str(outcome) == "0.md: refused, another file has the address https://example.org/0 already"
+
+
 def test_of_a_changed_page_only_new_chunks_are_embedded(tmp_path: Path, tiny_encoder: Encoder) -> None:
     sections = [f"## Part {n}\n\n{f'Word{n} ' * 80}\n" for n in range(6)]
     ingested(tmp_path, tiny_encoder, source("a.md", "\n".join(sections)))
@@ -327,6 +345,31 @@ def test_who_is_interrupted_waits_for_a_chunk_and_not_for_its_file(
         outcomes.close()
     assert len(embedded) < n_sections
     assert [*documents(tmp_path)] == ["/notes/note.md"]
+
+
+def test_what_stops_an_ingest_does_so_within_a_file(tmp_path: Path, tiny_encoder: Encoder) -> None:
+    n_sections = 1_000
+    book = "\n".join(f"## Part {n}\n\n{f'Word{n} ' * 80}\n" for n in range(n_sections))
+    is_stopped = Event()
+    embedded: list[str] = []
+
+    class Waiting(Encoder):
+        def embed_passage(self, text: str) -> Vector:
+            if not embedded:
+                is_stopped.wait(10)
+            embedded.append(text)
+            return super().embed_passage(text)
+
+    def stop() -> None:
+        is_stopped.set()
+        raise InterruptedError
+
+    waiting = Waiting(tiny_encoder._session, tiny_encoder._tokenizer, tiny_encoder.spec)
+    files = [source("book.md", book), source("other.md", book)]
+    with open_local_index(tmp_path / "rag.db", tiny_encoder.spec) as index, pytest.raises(InterruptedError):
+        list(ingest(files, "notes", index, waiting, workers=1, check=stop))
+    assert len(embedded) < n_sections
+    assert documents(tmp_path) == {}
 
 
 def test_the_settings_have_defaults_of_this_user_and_clone() -> None:

@@ -35,19 +35,23 @@ NO_COLLECTION = "(no collection)"
 
 # Called with how many files are done, of how many.
 Report = Callable[[int, int], None]
+# Called every now and then; raises something when the call was cancelled.
+Check = Callable[[], None]
 
 
-def ingest_file(corpus: Corpus, place: Place, collection: str) -> str:
+def ingest_file(corpus: Corpus, place: Place, collection: str, check: Check) -> str:
     """Puts one file in, and says what came of it. Raises RefusedError."""
     if not _is_text(place.shown):
         raise RefusedError(f"{shown(place.shown)}: only {', '.join(SUFFIXES)} files can be ingested")
-    (outcome,) = _ingest(corpus, [place], collection, dry_run=False)
+    (outcome,) = _ingest(corpus, [place], collection, dry_run=False, check=check)
     if outcome.kind == "refused":
         raise RefusedError(shown(str(outcome)))
     return shown(str(outcome))
 
 
-def ingest_folder(corpus: Corpus, place: Place, collection: str, *, dry_run: bool, report: Report) -> str:
+def ingest_folder(
+    corpus: Corpus, place: Place, collection: str, *, dry_run: bool, check: Check, report: Report
+) -> str:
     """Puts the files beneath a folder in and takes out what is gone; says which. Raises RefusedError."""
     walk = Walk(place, enters=lambda entry: not _is_hidden(entry))
     found = (entry for entry in walk if entry.kind == "file" and not _is_hidden(entry))
@@ -55,7 +59,9 @@ def ingest_folder(corpus: Corpus, place: Place, collection: str, *, dry_run: boo
     notes = [note for note in (walk.note(),) if note]
     if len(places) > MAX_FILES:
         notes.append(f"the first {MAX_FILES:,} of {len(places):,} files; name smaller folders for the rest")
-    outcomes = _ingest(corpus, places[:MAX_FILES], collection, folder=place, dry_run=dry_run, report=report)
+    outcomes = _ingest(
+        corpus, places[:MAX_FILES], collection, folder=place, dry_run=dry_run, check=check, report=report
+    )
     counts = Counter(outcome.kind for outcome in outcomes)
     counted = ", ".join(f"{n:,} {kind}" for kind, n in sorted(counts.items())) or "no files to ingest"
     done = "; a dry run, nothing was changed" if dry_run else ""
@@ -105,6 +111,7 @@ def _ingest(
     *,
     folder: Place | None = None,
     dry_run: bool,
+    check: Check,
     report: Report = lambda *_: None,
 ) -> list[Outcome]:
     with corpus.refusing():
@@ -112,10 +119,12 @@ def _ingest(
         encoder = corpus.bundle().encoder
         files = [_source(place) for place in places]
         if dry_run and not corpus.settings.database.exists():
-            return _reported(ingest(files, name, None, encoder, dry_run=True), len(files), report)
+            outcomes = ingest(files, name, None, encoder, dry_run=True, check=check)
+            return _reported(outcomes, len(files), report)
         with open_local_index(corpus.settings.database, encoder.spec) as index:
             gone = _gone(folder, files, index, dry_run=dry_run) if folder else []
-            return gone + _reported(ingest(files, name, index, encoder, dry_run=dry_run), len(files), report)
+            outcomes = ingest(files, name, index, encoder, dry_run=dry_run, check=check)
+            return gone + _reported(outcomes, len(files), report)
 
 
 def _gone(folder: Place, files: Sequence[SourceFile], index: LocalIndex, *, dry_run: bool) -> list[Outcome]:

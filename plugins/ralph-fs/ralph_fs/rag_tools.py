@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import anyio
+from anyio.from_thread import check_cancelled
 from mcp.server.mcpserver import Context, MCPServer
 from mcp_types import ToolAnnotations
 
@@ -48,7 +49,7 @@ def register(server: MCPServer, settings: Settings) -> None:
         """Index a md, mdx or txt file, in place of what it had. Needs a collection."""
         from ralph_fs.rag_documents import ingest_file
 
-        return ingest_file(corpus(), scope.place(path), collection)
+        return ingest_file(corpus(), scope.place(path), collection, check_cancelled)
 
     def rag_ingest_directory(context: Context, path: str, collection: str = "", dry_run: bool = False) -> str:
         """Index the md, mdx and txt files beneath a folder. Needs a collection."""
@@ -56,10 +57,12 @@ def register(server: MCPServer, settings: Settings) -> None:
 
         def report(done: int, total: int) -> None:
             # What is in by now stays; the next call goes on from there.
-            anyio.from_thread.check_cancelled()
+            check_cancelled()
             anyio.from_thread.run(context.report_progress, done, total)
 
-        return ingest_folder(corpus(), scope.place(path), collection, dry_run=dry_run, report=report)
+        return ingest_folder(
+            corpus(), scope.place(path), collection, dry_run=dry_run, check=check_cancelled, report=report
+        )
 
     def rag_list_documents(collection: str = "") -> str:
         """What is indexed, by collection."""

@@ -416,6 +416,25 @@ def test_an_ingest_that_is_cancelled_stops_and_what_is_in_stays(settings: Settin
     assert sum(counts.values()) == n_files
 
 
+def test_an_ingest_that_is_cancelled_stops_within_a_file(settings: Settings, ground: Ground) -> None:
+    book = "\n".join(f"## Part {n}\n\n{f'Word{n} ' * 80}\n" for n in range(4_000))
+    write(ground, {"many/a.md": "A note of the pond.\n", "many/b.md": book})
+
+    async def cancel(client: Client) -> None:
+        with anyio.CancelScope() as scope:
+
+            async def report(progress: float, total: float | None, message: str | None) -> None:
+                scope.cancel()
+
+            arguments = {"path": "many", "collection": "notes"}
+            await client.call_tool("rag_ingest_directory", arguments, progress_callback=report)
+        assert scope.cancelled_caught
+
+    with_client(make_server(settings), cancel)
+    listed = caller(settings)("rag_ingest_directory", path="many", collection="notes", dry_run=True).text
+    assert listed.startswith("1 new, 1 unchanged;")
+
+
 def test_the_schemas_are_short_and_tell_what_a_tool_changes(settings: Settings) -> None:
     async def tools(client: Client) -> list[dict[str, Any]]:
         listed = (await client.list_tools()).tools
