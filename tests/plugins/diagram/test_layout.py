@@ -41,6 +41,7 @@ from plugins.diagram.skills.excalidraw.scripts.build_excalidraw import (
     theme_of,
     touch,
 )
+from tests.plugins.diagram.random_specs import random_spec
 
 EXAMPLES = Path(__file__).parents[3] / "plugins/diagram/examples"
 SHAPES = ("rectangle", "ellipse", "diamond", "text")
@@ -174,6 +175,13 @@ def test_the_examples_have_no_faults(path: Path) -> None:
     assert faults(json.loads(path.read_text(encoding="utf-8"))) == {}
 
 
+def test_specs_by_chance_have_no_faults_where_no_place_is_given() -> None:
+    specs = {seed: random_spec(seed) for seed in range(30)}
+    free = {seed: spec for seed, spec in specs.items() if not any("at" in node for node in spec["nodes"])}
+    assert len(free) > 10
+    assert {seed: faults(spec) for seed, spec in free.items()} == {seed: {} for seed in free}
+
+
 def test_two_hundred_nodes_have_no_faults() -> None:
     chance = random.Random(200)
     nodes = [{"id": f"n{i}", "label": f"Node {i}", "group": f"g{i // 20}"} for i in range(200)]
@@ -210,6 +218,19 @@ def test_a_chain_is_one_straight_line() -> None:
     _, _, drawn = placed(graph("a b", "b c", "c d", edge={"label": "then"}))
     assert len({box.center[1] for box in drawn.nodes.values()}) == 1
     assert all(len(route.points) == 2 for route in drawn.routes.values())
+
+
+@pytest.mark.parametrize("direction", ["right", "down"])
+@pytest.mark.parametrize("label", ["", "then"])
+def test_a_chain_of_forty_is_wrapped_into_rows_in_its_order(direction: str, label: str) -> None:
+    data = graph(*(f"s{i} s{i + 1}" for i in range(39)), direction=direction, edge={"label": label})
+    assert faults(data) == {}, data
+    _, _, drawn = placed(data)
+    extent = extent_of(drawn)
+    assert 1 / 3 < extent.width / extent.height < 3
+    places = [drawn.nodes[f"s{i}"].center for i in range(40)]
+    in_order = [(y, x) if direction == "right" else (x, y) for x, y in places]
+    assert in_order == sorted(in_order)
 
 
 def test_two_arrows_between_one_pair_and_one_back_run_apart() -> None:

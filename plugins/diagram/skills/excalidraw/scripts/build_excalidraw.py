@@ -854,6 +854,10 @@ SPREAD_COST = 0.02
 # How wide rows of parts may be, for their height: more than a page, because the rows are never quite full.
 PAGE_SHAPE = 2
 
+# A chain that is longer is wrapped, into rows so many times as long as all of them are broad.
+LONGEST_ROW = 2400
+ROWS_SHAPE: Mapping[Direction, float] = {"right": 2, "down": 1}
+
 # Where the label of a straight arrow may stand on it, besides its middle.
 LABEL_SHARES = (0.42, 0.58, 0.34, 0.66)
 
@@ -960,7 +964,7 @@ class Nest:
 
 def layered(spec: Spec, sizes: Sizes) -> Placed:
     """The own engine: layers from left to right or from top to bottom, for each part of the map."""
-    return packed(spec, sizes, [layered_part(part, sizes) for part in parts_of(spec)])
+    return packed(spec, sizes, [in_rows(part, sizes) for part in parts_of(spec)])
 
 
 def parts_of(spec: Spec) -> list[Spec]:
@@ -1038,6 +1042,74 @@ def moved(placed: Placed, by_x: float, by_y: float) -> Placed:
     )
 
 
+def in_rows(spec: Spec, sizes: Sizes) -> Placed:
+    """The layers of one part, and those of a long chain in rows, as the lines of a text."""
+    whole = layered_part(spec, sizes)
+    extent = extent_of(turned_along(whole, spec.direction))
+    chain = chain_of(spec)
+    if not chain or extent.width < LONGEST_ROW:
+        return whole
+    labels = sizes.along(spec.direction).edge_labels
+    gap = LAYER_GAP + max((label[1] for label in labels.values()), default=0)
+    n_rows = max(2, round(math.sqrt(extent.width / ROWS_SHAPE[spec.direction] / (extent.height + gap))))
+    per_row = math.ceil((len(chain) + 1) / n_rows)
+    keys = [chain[0].source, *(edge.target for edge in chain)]
+    nodes: dict[str, Box] = {}
+    routes: dict[str, Route] = {}
+    notes: dict[str, Box] = {}
+    y = 0.0
+    for at in range(0, len(keys), per_row):
+        members = set(keys[at : at + per_row])
+        row = dataclasses.replace(
+            spec,
+            nodes=tuple(node for node in spec.nodes if node.id in members),
+            edges=tuple(edge for edge in chain if {edge.source, edge.target} <= members),
+            notes=tuple(note for note in spec.notes if note.near in members),
+        )
+        drawn = turned_along(layered_part(row, sizes), spec.direction)
+        box = extent_of(drawn)
+        drawn = moved(drawn, -box.x, y - box.y)
+        nodes |= drawn.nodes
+        routes |= drawn.routes
+        notes |= drawn.notes
+        if at:
+            edge = chain[at - 1]
+            way = way_to_next_row(nodes[edge.source], nodes[edge.target], y - gap / 2)
+            label = None
+            if edge.id in labels:
+                label = around_point(middle_of(way), Box(0, 0, *labels[edge.id]))
+            routes[edge.id] = Route("elbow", way, label)
+        y += box.height + gap
+    nodes = {node.id: nodes[node.id] for node in spec.nodes}
+    routes = {edge.id: routes[edge.id] for edge in spec.edges}
+    return turned_along(Placed(nodes, {}, routes, notes), spec.direction)
+
+
+def turned_along(placed: Placed, direction: Direction) -> Placed:
+    """The same with the direction of the map to the right; or turned back."""
+    return placed if direction == "right" else transposed(placed)
+
+
+def way_to_next_row(start: Box, end: Box, between: float) -> list[Point]:
+    """The way from the last node of a row back to the first one of the next, through the gap between them."""
+    (x, y), (u, v) = (start.right, start.center[1]), (end.x, end.center[1])
+    out = LAYER_GAP / 2
+    return [(x, y), (x + out, y), (x + out, between), (u - out, between), (u - out, v), (u, v)]
+
+
+def chain_of(spec: Spec) -> list[Edge]:
+    """The arrows of a part that is one chain, from its first node to its last; none where it is not."""
+    after = {edge.source: edge for edge in spec.edges}
+    targets = {edge.target for edge in spec.edges}
+    first = next((node.id for node in spec.nodes if node.id not in targets), None)
+    chain: list[Edge] = []
+    while first in after and len(chain) < len(spec.edges):
+        chain.append(after[first])
+        first = chain[-1].target
+    is_whole = len(chain) == len(spec.edges) == len(spec.nodes) - 1 and not spec.groups
+    return chain if is_whole else []
+
+
 def layered_part(spec: Spec, sizes: Sizes) -> Placed:
     """The layers of one part of a map."""
     sizes = with_room_for_arrows(spec, sizes.along(spec.direction))
@@ -1049,7 +1121,7 @@ def layered_part(spec: Spec, sizes: Sizes) -> Placed:
     ports = port_offsets(spec, sizes, chains)
     boxes_across = place_across(spec, sizes, nest, layers, chains, ports)
     placed = place_along(spec, sizes, nest, layers, chains, ports, boxes_across)
-    return transposed(placed) if spec.direction == "down" else placed
+    return turned_along(placed, spec.direction)
 
 
 def transposed(placed: Placed) -> Placed:
