@@ -808,8 +808,8 @@ def proportions(content: bytes) -> Size:
 class Route:
     """The way of one arrow: absolute points, the first and last on the outlines of its two nodes.
 
-    An elbow's segments are parallel to the axes. The centre of `label` lies on the way (on the middle
-    of a straight or curved one), because Excalidraw draws the label of an arrow on the arrow. `kind` is
+    An elbow's segments are parallel to the axes. The centre of `label` lies on the way (at the middle
+    point of a straight or curved one), because Excalidraw draws the label of an arrow on the arrow. `kind` is
     the edge's, or another one where that would have gone through a node.
     """
 
@@ -1802,8 +1802,8 @@ def meet_at_tip(size: Size, end: int, chains: Sequence[Chain]) -> bool:
 
     On a blunt tip, that of a wide diamond on a map that goes down, there is room for them side by side.
     """
-    heads = {chain.edge.both or chain.turned == (end == 0) for chain in chains}
-    return size[0] > size[1] and len(heads) == 1 and not any(chain.edge.both for chain in chains)
+    enter = {chain.turned == (end == 0) for chain in chains}
+    return size[0] > size[1] and len(enter) == 1 and not any(chain.edge.both for chain in chains)
 
 
 @dataclass(frozen=True)
@@ -3146,20 +3146,24 @@ def curved_ways(route: Route) -> list[list[Point]]:
     if len(points) == 2:
         return [[points[0], label or middle_along(points), points[1]]]
     rounded = rounded_corners(points, label)
-    cut = rounded.index(label) if label else half_way(rounded)
-    ways = [[*spaced(rounded[: cut + 1]), *spaced(rounded[cut:])[1:]]]
-    (x, y), (u, v) = points[0], points[-1]
-    if len(points) == 4 and (points[0][1] == points[1][1]) == (points[2][1] == points[3][1]):
-        flat = points[0][1] == points[1][1]
-        one, two = SWING_HANDLE, 1 - SWING_HANDLE
-        turns = [
-            (x + (u - x) * one, y) if flat else (x, y + (v - y) * one),
-            (x + (u - x) * two, v) if flat else (u, y + (v - y) * two),
-        ]
-        swing = bezier([points[0], *turns, points[-1]])
-        cut = len(swing) // 2
-        ways.insert(0, [*spaced(swing[: cut + 1]), *spaced(swing[cut:])[1:]])
+    ways = [few_points(rounded, rounded.index(label) if label in rounded else half_way(rounded))]
+    if swing := swing_way(points):
+        ways.insert(0, few_points(swing, len(swing) // 2))
     return ways
+
+
+def swing_way(points: Sequence[Point]) -> list[Point]:
+    """One curve from end to end of an elbow that turns aside and back; empty for any other."""
+    (x, y), (u, v) = points[0], points[-1]
+    is_flat = y == points[1][1]
+    if len(points) != 4 or is_flat != (points[2][1] == v):
+        return []
+    near, far = SWING_HANDLE, 1 - SWING_HANDLE
+    if is_flat:
+        handles = [(x + (u - x) * near, y), (x + (u - x) * far, v)]
+    else:
+        handles = [(x, y + (v - y) * near), (u, y + (v - y) * far)]
+    return bezier([points[0], *handles, points[-1]])
 
 
 def rounded_corners(points: Sequence[Point], touched: Point | None) -> list[Point]:
@@ -3188,8 +3192,13 @@ def bezier(controls: Sequence[Point]) -> list[Point]:
     return [controls[0], *way[1:-1], controls[-1]]
 
 
-def spaced(way: Sequence[Point], n_pieces: int = 3) -> list[Point]:
-    """A few points of a fine way, closer where it bends: a curve through them is much the same."""
+def few_points(way: Sequence[Point], middle: int) -> list[Point]:
+    """Seven points of a fine way, the fourth that middle one: a curve through them is much the same."""
+    return [*spaced(way[: middle + 1]), *spaced(way[middle:])[1:]]
+
+
+def spaced(way: Sequence[Point]) -> list[Point]:
+    """Both ends of a fine way and two points between them, closer where it bends."""
     reached = [0.0]
     for k, (start, end) in enumerate(pairwise(way)):
         bend = 0.0
@@ -3197,7 +3206,7 @@ def spaced(way: Sequence[Point], n_pieces: int = 3) -> list[Point]:
             before = math.atan2(start[1] - way[k - 1][1], start[0] - way[k - 1][0])
             bend = abs(math.remainder(math.atan2(end[1] - start[1], end[0] - start[0]) - before, math.tau))
         reached.append(reached[-1] + math.dist(start, end) + BEND_REACH * bend)
-    ats = [bisect_left(reached, reached[-1] * k / n_pieces) for k in range(1, n_pieces)]
+    ats = [bisect_left(reached, reached[-1] * k / 3) for k in (1, 2)]
     return [way[0], *(way[at] for at in ats), way[-1]]
 
 
