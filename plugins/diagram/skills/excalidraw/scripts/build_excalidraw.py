@@ -5482,6 +5482,8 @@ def png_commands(svg: Path, png: Path, width: int, height: int) -> dict[str, lis
     chromium = [
         "--headless",
         "--disable-gpu",
+        # On a busy machine a picture was once taken before its lower part was drawn.
+        "--run-all-compositor-stages-before-draw",
         "--hide-scrollbars",
         "--default-background-color=00000000",
         f"--force-device-scale-factor={PNG_SCALE}",
