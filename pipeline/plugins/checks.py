@@ -47,8 +47,7 @@ def _marketplace_problems(root: Path) -> Iterator[str]:
         yield f"{MARKETPLACE}: {error}"
         return
     yield from _name_problems(f"{MARKETPLACE}: name", table.get("name"))
-    if not (isinstance(table.get("owner"), dict) and table["owner"].get("name")):
-        yield f'{MARKETPLACE}: owner: say who it is, as {{"name": …}}'
+    yield from _person_problems(f"{MARKETPLACE}: owner", table.get("owner"))
     entries = table.get("plugins")
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         yield f"{MARKETPLACE}: plugins: write a list of tables"
@@ -81,8 +80,7 @@ def _plugin_problems(root: Path, folder: Path, entry: Mapping[str, Any], where: 
         yield f"{manifest}: {error}"
         return
     yield from _name_problems(f"{manifest}: name", table.get("name"))
-    if not (isinstance(table.get("author"), dict) and table["author"].get("name")):
-        yield f'{manifest}: author: say who it is, as {{"name": …}}'
+    yield from _person_problems(f"{manifest}: author", table.get("author"))
     version = table.get("version")
     if not (isinstance(version, str) and _VERSION.fullmatch(version)):
         yield f"{manifest}: version: {version!r} is no version; write three numbers, as in 1.2.3"
@@ -101,7 +99,7 @@ def _plugin_problems(root: Path, folder: Path, entry: Mapping[str, Any], where: 
         if skill.is_dir():
             yield from _skill_problems(root, skill)
     for command in sorted((folder / "commands").glob("*.md")):
-        yield from _text_problems(command.relative_to(root), command, _COMMAND_KEYS)
+        yield from _text_problems(command.relative_to(root), command, _read(command), _COMMAND_KEYS)
 
 
 def _server_problems(root: Path, folder: Path) -> Iterator[str]:
@@ -127,7 +125,7 @@ def _server_problems(root: Path, folder: Path) -> Iterator[str]:
 
 def _project_problems(root: Path, folder: Path, version: object) -> Iterator[str]:
     path = folder / "pyproject.toml"
-    if path.exists() and f'\nversion = "{version}"\n' not in path.read_text(encoding="utf-8"):
+    if path.exists() and f'\nversion = "{version}"\n' not in _read(path):
         yield f"{path.relative_to(root)}: version: it is {version} in plugin.json; say the same in both"
 
 
@@ -138,17 +136,17 @@ def _skill_problems(root: Path, folder: Path) -> Iterator[str]:
     if "SKILL.md" not in names:
         yield f"{where}: there is none; write it, with capitals, or remove the folder"
         return
-    yield from _text_problems(where, folder / "SKILL.md", _SKILL_KEYS)
-    name = front_matter(folder / "SKILL.md").get("name")
+    text = _read(folder / "SKILL.md")
+    yield from _text_problems(where, folder / "SKILL.md", text, _SKILL_KEYS)
+    name = front_matter(text).get("name")
     yield from _name_problems(f"{where}: name", name)
     if name != folder.name:
         yield f"{where}: name: {name!r} is not that of its folder, {folder.name}; name both the same"
 
 
-def _text_problems(where: Path, path: Path, known: frozenset[str]) -> Iterator[str]:
+def _text_problems(where: Path, path: Path, text: str, known: frozenset[str]) -> Iterator[str]:
     """Problems of a skill or a command: its front matter, and the files that it leads to."""
-    text = path.read_text(encoding="utf-8")
-    table = front_matter(path)
+    table = front_matter(text)
     description = table.get("description")
     if not isinstance(description, str) or not description.strip():
         yield f"{where}: description: say what it does and when to use it; nothing else of it is seen before"
@@ -167,9 +165,9 @@ def _text_problems(where: Path, path: Path, known: frozenset[str]) -> Iterator[s
             yield f"{where}: {inside} is not in the plugin; write a file that is"
 
 
-def front_matter(path: Path) -> dict[str, Any]:
-    """What a skill or a command says about itself; nothing where that cannot be read."""
-    found = _FRONT_MATTER.match(path.read_text(encoding="utf-8"))
+def front_matter(text: str) -> dict[str, Any]:
+    """What the text of a skill or a command says about itself; nothing where that cannot be read."""
+    found = _FRONT_MATTER.match(text)
     try:
         table = yaml.safe_load(found[1]) if found else None
     except yaml.YAMLError:
@@ -182,10 +180,19 @@ def _name_problems(where: str, name: object) -> Iterator[str]:
         yield f"{where}: {name!r} is no name; write at most 64 of a-z, 0-9 and single hyphens"
 
 
+def _person_problems(where: str, person: object) -> Iterator[str]:
+    if not (isinstance(person, dict) and person.get("name")):
+        yield f'{where}: say who it is, as {{"name": …}}'
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
 def _read_json(path: Path) -> dict[str, Any]:
     """A file's table. Raises ValueError, with what to do, where there is none."""
     try:
-        table = json.loads(path.read_text(encoding="utf-8"))
+        table = json.loads(_read(path))
     except OSError as error:
         raise ValueError(f"it cannot be read ({error.strerror}); write it") from None
     except ValueError as error:

@@ -37,10 +37,11 @@ class Cost:
 def costs(root: Path) -> Iterator[Cost]:
     """The costs of every plugin of a marketplace and of its server's tools, as they are in the tree."""
     for folder in plugin_folders(root):
-        texts = [*folder.glob("skills/*/SKILL.md"), *folder.glob("commands/*.md")]
-        if texts:
-            listed = sum(tokens(_listing(path)) for path in texts)
-            yield Cost(f"plugin {folder.name}", listed, sum(tokens(_text(path)) for path in texts))
+        paths = [*folder.glob("skills/*/SKILL.md"), *folder.glob("commands/*.md")]
+        if paths:
+            texts = [path.read_text(encoding="utf-8") for path in paths]
+            listed = sum(tokens(_listing(path.stem, text)) for path, text in zip(paths, texts, strict=True))
+            yield Cost(f"plugin {folder.name}", listed, sum(map(tokens, texts)))
         package = folder.name.replace("-", "_")
         if (folder / package).is_dir():
             tools = list_tools([sys.executable, "-m", package], folder)
@@ -103,12 +104,8 @@ def list_tools(command: list[str], folder: Path) -> list[Any]:
     return list(tools)
 
 
-def _listing(path: Path) -> str:
+def _listing(default_name: str, text: str) -> str:
     """What a session lists of a skill or a command before it is used."""
-    table = front_matter(path)
-    name = table.get("name", path.stem)
+    table = front_matter(text)
+    name = table.get("name", default_name)
     return f"{name}: {table.get('description', '')} {table.get('when_to_use', '')}".strip()
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
