@@ -17,7 +17,6 @@ import json
 import os
 import shutil
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -138,13 +137,13 @@ def marketplace() -> TaskFailed | None:
 
 def session_costs() -> TaskFailed | None:
     """Prints what plugins and the server cost a session, as a doit action."""
+    from pipeline.plugins.build import PluginError
     from pipeline.plugins.cost import report
 
     try:
         print(report(ROOT))
-    except subprocess.CalledProcessError as error:
-        reason = (str(error.stderr).splitlines() or [f"exit code {error.returncode}"])[-1]
-        return TaskFailed(f"the server did not start ({reason}); `make test` sets up what it needs")
+    except PluginError as error:
+        return TaskFailed(str(error))
     return None
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from handler.bundle.counted import counted
-from pipeline.plugins.build import plugin_folders
+from pipeline.plugins.build import PluginError, plugin_folders
 from pipeline.plugins.checks import front_matter
 
 # A safe bound for English and JSON; the true number depends on the model.
@@ -49,8 +49,15 @@ def costs(root: Path) -> Iterator[Cost]:
 
 
 def report(root: Path) -> str:
-    """The costs as a table, with those of others below."""
-    rows = [*costs(root), *(Cost(f"{what} (for comparison)", number) for what, number in OTHERS)]
+    """The costs as a table, with those of others below. Raises PluginError when a server does not start."""
+    try:
+        own = list(costs(root))
+    except subprocess.CalledProcessError as error:
+        reason = (str(error.stderr).splitlines() or [f"exit code {error.returncode}"])[-1]
+        raise PluginError(
+            f"the server did not start ({reason}); `make test` sets up what it needs"
+        ) from error
+    rows = [*own, *(Cost(f"{what} (for comparison)", number) for what, number in OTHERS)]
     lines = [f"{'tokens of a session':<68} {'always':>7} {'if used':>8}"]
     lines += [
         f"{row.what:<68} {row.always_tokens:>7,} {f'{row.used_tokens:,}' if row.used_tokens else '':>8}"
