@@ -49,6 +49,16 @@ def open_parent(place: Place) -> Iterator[tuple[int, str]]:
         yield fd, spelled_in(fd, place.parts[-1])
 
 
+def read_at(fd: int, offset: int, n_bytes: int) -> bytes:
+    """What an open file has from a byte on: `n_bytes`, or fewer where it ends before."""
+    parts = []
+    while n_bytes > 0 and (part := os.pread(fd, n_bytes, offset)):
+        parts.append(part)
+        offset += len(part)
+        n_bytes -= len(part)
+    return b"".join(parts)
+
+
 def is_folder(place: Place) -> bool:
     """Whether it is a folder and no file. Raises RefusedError when it is not there."""
     with _opened(place, os.O_RDONLY) as fd:

@@ -22,9 +22,9 @@ from pipeline.ingest import (
 )
 from pipeline.local_index import LocalIndex, open_local_index
 from pipeline.site import SiteError
-from ralph_fs.opening import open_file
+from ralph_fs.opening import open_file, read_at
 from ralph_fs.rag_corpus import Corpus
-from ralph_fs.refusal import RefusedError, refusing, shown
+from ralph_fs.refusal import RefusedError, shown
 from ralph_fs.roots import Place
 from ralph_fs.walking import Entry, Walk
 
@@ -155,8 +155,8 @@ def _location(place: Place) -> str:
 
 def _read(place: Place) -> bytes:
     try:
-        with open_file(place) as (fd, _), refusing(place.shown), os.fdopen(os.dup(fd), "rb") as file:
-            return file.read(MAX_FILE_BYTES + 1)
+        with open_file(place) as (fd, _):
+            return read_at(fd, 0, MAX_FILE_BYTES + 1)
     except RefusedError as refusal:
         raise SiteError(str(refusal).removeprefix(f"{shown(place.shown)}: ")) from None
 

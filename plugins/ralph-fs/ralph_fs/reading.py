@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import base64
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ralph_fs.opening import open_file
+from ralph_fs.opening import open_file, read_at
 from ralph_fs.refusal import RefusedError, shown
 from ralph_fs.roots import Place
 
@@ -41,8 +40,8 @@ def read_text(place: Place, lines: Lines, max_bytes: int = MAX_ANSWER_BYTES) -> 
         size = status.st_size
         if lines.tail:
             start = max(0, size - _MAX_SCAN_BYTES)
-            return _last_lines(_read(fd, start, _MAX_SCAN_BYTES), lines.tail, max_bytes, place)
-        data = _read(fd, 0, _MAX_SCAN_BYTES)
+            return _last_lines(read_at(fd, start, _MAX_SCAN_BYTES), lines.tail, max_bytes, place)
+        data = read_at(fd, 0, _MAX_SCAN_BYTES)
         return _first_lines(data, size, lines, max_bytes, place)
 
 
@@ -50,7 +49,7 @@ def read_text_from(place: Place, offset: int) -> Excerpt:
     """A file's text from a byte on, as much as fits. Raises RefusedError."""
     with open_file(place) as (fd, status):
         _refuse_beyond(offset, status.st_size, place)
-        data = _read(fd, offset, MAX_ANSWER_BYTES)
+        data = read_at(fd, offset, MAX_ANSWER_BYTES)
         # The offset of a careful client is that of a note; one inside of a character moves to its end.
         text = data.lstrip(bytes(range(0x80, 0xC0))) if offset else data
         start = offset + len(data) - len(text)
@@ -62,7 +61,7 @@ def read_base64(place: Place, offset: int) -> Excerpt:
     """A file's bytes from one on, as many as fit, as base64 (RFC 4648, section 4). Raises RefusedError."""
     with open_file(place) as (fd, status):
         _refuse_beyond(offset, status.st_size, place)
-        data = _read(fd, offset, MAX_ANSWER_BYTES // 4 * 3)
+        data = read_at(fd, offset, MAX_ANSWER_BYTES // 4 * 3)
         note = _bytes_note(offset, offset + len(data), status.st_size)
         return Excerpt(base64.b64encode(data).decode("ascii"), note)
 
@@ -160,15 +159,6 @@ def _decoded(data: bytes, place: Place) -> str:
         return data.decode("utf-8")
     except UnicodeError:
         raise RefusedError(f"{shown(place.shown)}: is no UTF-8 text; read it with encoding base64") from None
-
-
-def _read(fd: int, offset: int, n_bytes: int) -> bytes:
-    parts = []
-    while n_bytes > 0 and (part := os.pread(fd, n_bytes, offset)):
-        parts.append(part)
-        offset += len(part)
-        n_bytes -= len(part)
-    return b"".join(parts)
 
 
 def _refuse_beyond(offset: int, size: int, place: Place) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ralph_fs.globs import Glob
-from ralph_fs.opening import is_folder, open_file
+from ralph_fs.opening import is_folder, open_file, read_at
 from ralph_fs.refusal import RefusedError, shown
 from ralph_fs.roots import Place
 from ralph_fs.walking import Walk
@@ -100,8 +99,7 @@ def _text(place: Place) -> str | None:
     with open_file(place) as (fd, status):
         if status.st_size > MAX_FILE_BYTES:
             return None
-        with os.fdopen(fd, "rb", closefd=False) as file:
-            data = file.read(MAX_FILE_BYTES)
+        data = read_at(fd, 0, MAX_FILE_BYTES)
     # As git does: a file with a NUL near its beginning is no text.
     return None if b"\0" in data[:8_000] else data.decode("utf-8", "replace")
 
