@@ -10,7 +10,7 @@ import json
 import shlex
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -60,10 +60,10 @@ from pipeline.vector_cache import open_cache
 
 T = TypeVar("T")
 
-# The question whose vector every bundle carries, to tell whether another machine embeds as this one did.
 # Of one kind: a file of questions for another site would fill the screen.
 MAX_WARNINGS = 10
 LEFT_OUT = "left out of the bundle: a sample, and other sites have pages"
+# The question whose vector every bundle carries, to tell whether another machine embeds as this one did.
 PROBE = "What is this site about, and who writes it?"
 
 
@@ -84,10 +84,7 @@ def export_snapshot(settings: BuildSettings, site: Site) -> None:
         snapshot = export_reminders(site)
     folder = Layout(settings.build).snapshots / site.name
     write_snapshot(snapshot, folder)
-    for warning in snapshot.warnings[:MAX_WARNINGS]:
-        print(f"  warning: {format_warning(warning)}")
-    if len(snapshot.warnings) > MAX_WARNINGS:
-        print(f"  warning: and {len(snapshot.warnings) - MAX_WARNINGS} more of them")
+    _print_warnings([format_warning(warning) for warning in snapshot.warnings])
     places = {"folder": folder, "index": Layout(settings.build).local_index}
     next_step = snapshot.next_step.format_map({name: shlex.quote(str(path)) for name, path in places.items()})
     print(f"  {folder}: {snapshot.counts}. {next_step}")
@@ -176,11 +173,7 @@ def measure(settings: BuildSettings, graph: Graph) -> None:
     """build/index/rag.db, the gate and the sites' questions -> build/reports/evaluation.json."""
     layout = Layout(settings.build)
     index, questions = Index.open(layout.database), _questions(layout, graph)
-    sentences = misplaced(index, questions)
-    for sentence in sentences[:MAX_WARNINGS]:
-        print(f"  warning: {sentence}")
-    if len(sentences) > MAX_WARNINGS:
-        print(f"  warning: and {len(sentences) - MAX_WARNINGS} more of them")
+    _print_warnings(misplaced(index, questions))
     write_evaluation(evaluate(index, _encoder(layout), _gate(layout), questions), layout.evaluation)
 
 
@@ -276,6 +269,13 @@ def remove_bundles(settings: BuildSettings) -> None:
     layout = Layout(settings.build)
     layout.current.unlink(missing_ok=True)
     shutil.rmtree(layout.root / "bundles", ignore_errors=True)
+
+
+def _print_warnings(sentences: Sequence[str]) -> None:
+    for sentence in sentences[:MAX_WARNINGS]:
+        print(f"  warning: {sentence}")
+    if len(sentences) > MAX_WARNINGS:
+        print(f"  warning: and {len(sentences) - MAX_WARNINGS} more of them")
 
 
 def _exported(graph: Graph, reports: Mapping[str, Report]) -> list[ExportedSite]:
