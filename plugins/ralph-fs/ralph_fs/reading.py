@@ -51,7 +51,7 @@ def read_text_from(place: Place, offset: int) -> Excerpt:
         _refuse_beyond(offset, status.st_size, place)
         data = read_at(fd, offset, MAX_ANSWER_BYTES)
         # The offset of a careful client is that of a note; one inside of a character moves to its end.
-        text = data.lstrip(bytes(range(0x80, 0xC0))) if offset else data
+        text = _from_a_character(data) if offset else data
         start = offset + len(data) - len(text)
         text = _whole_characters(text) if offset + len(data) < status.st_size else text
         return Excerpt(_decoded(text, place), _bytes_note(start, start + len(text), status.st_size))
@@ -120,7 +120,7 @@ def _last_lines(data: bytes, n_lines: int, max_bytes: int, place: Place) -> Exce
         note = f"the last {len(kept):,} of {len(wanted):,} lines" if len(kept) < len(wanted) else ""
         return Excerpt(_decoded(b"".join(kept), place), note)
     # Not even the last line fits, or there is none.
-    text = data[-max_bytes:].lstrip(bytes(range(0x80, 0xC0)))
+    text = _from_a_character(data[-max_bytes:])
     note = "the end of the last line, which is long" if text else "the file is empty"
     return Excerpt(_decoded(text, place), note)
 
@@ -139,6 +139,11 @@ def _fitting(lines: Sequence[bytes], max_bytes: int) -> list[bytes]:
             break
         kept.append(line)
     return kept
+
+
+def _from_a_character(data: bytes) -> bytes:
+    """The bytes from where a character of UTF-8 begins."""
+    return data.lstrip(bytes(range(0x80, 0xC0)))
 
 
 def _whole_characters(data: bytes) -> bytes:

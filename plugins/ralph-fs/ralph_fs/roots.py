@@ -54,8 +54,8 @@ class Scope:
         are. Whether a symbolic link leads out is for the kernel to say, when the place is opened.
         """
         _check(path)
-        parts = _collapsed(path, () if path.startswith("/") else self.base)
-        folded = tuple(map(self.fold, parts))
+        parts = self._parts(path)
+        folded = self._folded_parts(parts)
         for prefix, root in self.roots:
             if folded[: len(prefix)] == prefix:
                 if len(parts) - len(prefix) > MAX_DEPTH:
@@ -67,7 +67,7 @@ class Scope:
     def removable(self, path: str) -> Place:
         """As `place`, of what may be moved and deleted: no allowed folder, and nothing that holds one."""
         place = self.place(path)
-        folded = tuple(map(self.fold, _collapsed(path, () if path.startswith("/") else self.base)))
+        folded = self._folded_parts(self._parts(path))
         if any(kept[: len(folded)] == folded for kept in self.kept):
             raise RefusedError(f"{shown(path)}: is an allowed folder or holds one, and stays where it is")
         return place
@@ -77,8 +77,14 @@ class Scope:
         """The paths of what is kept: a link on the way there makes another spelling, of the same folder."""
         return {"/" + "/".join(parts[:n]) for parts in self.kept for n in range(1, len(parts) + 1)}
 
+    def _parts(self, path: str) -> tuple[str, ...]:
+        return _collapsed(path, () if path.startswith("/") else self.base)
+
+    def _folded_parts(self, parts: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(self.fold, parts))
+
     def _holds(self, parts: tuple[str, ...]) -> bool:
-        folded = tuple(map(self.fold, parts))
+        folded = self._folded_parts(parts)
         return any(folded[: len(prefix)] == prefix for prefix, _ in self.roots)
 
 
