@@ -74,7 +74,7 @@ class Outcome:
         return f"{self.name}: {self.kind}{n_chunks}{f', {self.note}' if self.note else ''}"
 
 
-def find_collection(name: str | None, folder: Path) -> Collection:
+def find_collection(name: str, folder: Path) -> Collection:
     """The collection of that name in a folder's collections.toml, the closed set. Raises SiteError."""
     collections = load_collections(folder)
     if name not in collections:

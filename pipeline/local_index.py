@@ -31,14 +31,13 @@ BUSY_TIMEOUT_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file that is in the index. `location` and `ingested_at` are empty for a page of unknown origin."""
+    """A file that is in the index. `ingested_at` is empty for a page of unknown origin."""
 
     url: str
     title: str
     path: str
     collection: str
     n_chunks: int
-    location: str
     ingested_at: str
 
 
@@ -54,9 +53,8 @@ class AddressTakenError(Exception):
 class LocalIndex:
     """An open local index. Every change is one transaction, and processes take turns."""
 
-    def __init__(self, connection: apsw.Connection, path: Path) -> None:
+    def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        self.path = path
 
     def digest(self, location: str) -> str | None:
         """The digest that the file at an absolute path was ingested with, or None."""
@@ -86,8 +84,7 @@ class LocalIndex:
     def documents(self, collection: str | None = None) -> list[Document]:
         """What is in the index, by collection and path; in one collection, or in all of them."""
         sql = """
-            SELECT url, title, path, collection, count(chunk.id), coalesce(location, ''),
-                coalesce(ingested_at, '')
+            SELECT url, title, path, collection, count(chunk.id), coalesce(ingested_at, '')
             FROM page JOIN chunk ON chunk.page = page.id LEFT JOIN file ON file.page = page.id
             WHERE ?1 IS NULL OR collection = ?1
             GROUP BY page.id ORDER BY collection, path, url
@@ -189,7 +186,7 @@ def open_local_index(path: Path, model: ModelSpec | None) -> Iterator[LocalIndex
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         connection.create_scalar_function("fold", _fold, 1, deterministic=True)
         _bring_up_to_date(connection, path, model)
-        yield LocalIndex(connection, path)
+        yield LocalIndex(connection)
     except apsw.Error as error:
         raise BundleError(f"{path} cannot be written: {reason_of(error)}") from error
     finally:

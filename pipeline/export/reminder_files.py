@@ -143,9 +143,7 @@ def _of_component(todo: Component, file: str, zone: tzinfo | None, warnings: lis
         done="COMPLETED" in todo.properties
         or todo.text("STATUS").strip().upper() in ("COMPLETED", "CANCELLED"),
         done_on=done_day.isoformat() if done_day else "",
-        tags=tuple(
-            tag for tag in todo.properties.get("CATEGORIES", Property("", {}, 0)).texts if tag.strip()
-        ),
+        tags=tuple(tag for tag in todo.properties.get("CATEGORIES", Property("", 0)).texts if tag.strip()),
         rule=todo.text("RRULE"),
         url=todo.text("URL"),
         # An exception to a series has the series' id.
