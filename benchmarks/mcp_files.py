@@ -23,11 +23,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.mcp_cases import CASES, SECRET, Answer, Arguments, Case, Ground, edit
+from tests.fakes.swapped_link import swapped_link
 
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "build" / "benchmarks" / "mcp_files"
@@ -293,33 +295,15 @@ def filled(value: Any, ground: Ground) -> Any:
 
 def race(server: Server, ground: Ground) -> str:
     """How often the secret was read and something was written outside, while a link was swapped."""
-    door, inside, way_out = ground.root / "door", ground.root / "inside", ground.root / "way-out"
-    inside.mkdir()
-    (inside / "secret.txt").write_text("what stands inside")
-    way_out.symlink_to("../outside")
-    done = threading.Event()
-
-    def swap() -> None:
-        while not done.is_set():
-            for target in (inside, way_out):
-                target.rename(door)
-                door.rename(target)
-
-    connection = server.connect(ground)
-    swapper = threading.Thread(target=swap)
-    swapper.start()
+    read_file = server.tools.get("read_file", "read_file")
     n_read = n_calls = 0
-    try:
+    with closing(server.connect(ground)) as connection, swapped_link(ground.root):
         end = time.monotonic() + RACE_S
         while time.monotonic() < end:
-            answer = connection.call(server.tools.get("read_file", "read_file"), {"path": "door/secret.txt"})
+            answer = connection.call(read_file, {"path": "door/secret.txt"})
             n_read += SECRET in answer.text
             connection.call("write_file", {"path": f"door/new{n_calls}", "content": "x"})
             n_calls += 1
-    finally:
-        done.set()
-        swapper.join()
-        connection.close()
     n_written = len(list(ground.outside.iterdir())) - 1
     if not (n_read or n_written):
         return f"refused ({n_calls * 2:,} calls)"

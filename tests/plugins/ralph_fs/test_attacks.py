@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import threading
 from collections.abc import Callable
 from functools import partial
 
@@ -16,6 +15,7 @@ from ralph_fs.reading import Lines
 from ralph_fs.refusal import RefusedError
 from ralph_fs.text_search import Query
 from tests.fakes.mcp_files import SECRET, Answer, Ground
+from tests.fakes.swapped_link import INSIDE, swapped_link
 
 Call = Callable[..., Answer]
 
@@ -233,27 +233,13 @@ def test_a_link_in_the_place_of_the_allowed_folder_is_not_followed(call: Call, g
 
 def test_a_link_that_is_swapped_during_the_calls_lets_nothing_out(ground: Ground) -> None:
     """One thread makes `door` a folder inside and a link to the outside in turns; calls go through it."""
-    door, inside, way_out = ground.root / "door", ground.root / "inside", ground.root / "way-out"
-    inside.mkdir()
-    (inside / "secret.txt").write_text("what stands inside")
-    way_out.symlink_to("../outside")
-    done = threading.Event()
-
-    def swap() -> None:
-        while not done.is_set():
-            for target in (inside, way_out):
-                target.rename(door)
-                door.rename(target)
-
-    swapper = threading.Thread(target=swap)
-    swapper.start()
     place = ground.scope.place
 
     def read(path: str) -> str:
         return reading.read_text(place(path), Lines()).text
 
     answers: list[str] = []
-    try:
+    with swapped_link(ground.root):
         for number in range(600):
             path = f"door/new{number}.txt"
             for attempt in (
@@ -266,11 +252,8 @@ def test_a_link_that_is_swapped_during_the_calls_lets_nothing_out(ground: Ground
                     answers.append(attempt())
                 except RefusedError as refusal:
                     answers.append(str(refusal))
-    finally:
-        done.set()
-        swapper.join()
     assert not any(SECRET in answer for answer in answers)
     assert ground.outside_is_untouched()
     # Both sides had their turns.
-    assert any("what stands inside" in answer for answer in answers)
+    assert any(INSIDE in answer for answer in answers)
     assert any("leads out" in answer for answer in answers)
