@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
 
+from handler.bundle.layout import local_index
 from pipeline.site import SiteError, check_url
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -94,13 +95,13 @@ def read_settings(environ: Mapping[str, str]) -> BuildSettings:
 def read_ingest_settings(environ: Mapping[str, str]) -> IngestSettings:
     """The settings of ingesting, with their defaults. An empty variable counts as unset."""
     build = read_settings(environ)
-    data = Path(environ.get("XDG_DATA_HOME") or Path(environ.get("HOME") or "/", ".local", "share"))
+    default = local_index(environ.get("XDG_DATA_HOME"), environ.get("HOME"))
     # An installed copy has the collections of the clone that it was made of beside it.
     packed = Path(__file__).with_name("collections.toml")
     is_packed = not environ.get("RALPH_SITES") and packed.is_file()
     return IngestSettings(
         # Links stay links: a server asks what `current` leads to now, and not when it was started.
-        database=_spelled(environ.get("RAG_DB_PATH")) or data / "ralph" / "rag.db",
+        database=_spelled(environ.get("RAG_DB_PATH")) or default,
         bundle=_spelled(environ.get("RALPH_BUNDLE")) or build.build / "current",
         collections=packed.parent if is_packed else build.sites,
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from handler.bundle.layout import local_index
 from handler.generate.ollama_request import OllamaSettings
 from handler.settings import Settings, SettingsError, number, read_settings, state_dir, whole_number
 
@@ -52,11 +53,10 @@ def read_local_settings(
     read_settings does.
     """
     database = environ.get("RAG_DB_PATH")
-    # Where `ralph ingest` puts it; the handler imports nothing of the pipeline.
-    data = Path(environ.get("XDG_DATA_HOME") or Path(environ.get("HOME") or "/", ".local", "share"))
+    default = local_index(environ.get("XDG_DATA_HOME"), environ.get("HOME"))
     return LocalSettings(
         base=read_settings(environ, bundle),
-        database=Path(database).expanduser() if database else data / "ralph" / "rag.db",
+        database=Path(database).expanduser() if database else default,
         is_database_named=bool(database),
         ollama=OllamaSettings(
             url=_ollama_url(environ.get("OLLAMA_HOST") or "127.0.0.1"),
