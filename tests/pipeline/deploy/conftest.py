@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import shutil
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
 from handler.bundle.manifest import read_manifest
 from pipeline.package import package
+from tests.fakes.loopback import LoopbackServer, answering
 from tests.fakes.ssh_host import MISSING, SSHD, Host, one_connection, sshd
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
@@ -43,12 +43,8 @@ def health() -> Iterator[tuple[str, list[Path]]]:
         def log_message(self, *_args: object) -> None:
             return
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Service) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/healthz", bundle
-        server.shutdown()
-        thread.join()
+    with LoopbackServer(("127.0.0.1", 0), Service) as server, answering(server):
+        yield f"http://127.0.0.1:{server.server_address[1]}/healthz", bundle
 
 
 @pytest.fixture

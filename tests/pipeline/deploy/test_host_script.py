@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.deploy.rsync import HOST
+from tests.fakes.loopback import LoopbackServer, answering
 
 VERSION = "0123456789ab"
 HEALTHY = b'HTTP/1.0 200 OK\r\n\r\n{"bundle": "the-bundle"}'
@@ -172,15 +173,11 @@ def service(first: bytes, then: bytes = b"") -> Iterator[str]:
             except OSError:
                 pass
 
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Service) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with LoopbackServer(("127.0.0.1", 0), Service) as server, answering(server):
         try:
             yield f"http://127.0.0.1:{server.server_address[1]}/healthz"
         finally:
             ended.set()
-            server.shutdown()
-            thread.join()
 
 
 def activated(app: Path, url: str) -> subprocess.CompletedProcess[str]:
