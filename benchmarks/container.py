@@ -13,7 +13,6 @@ import argparse
 import itertools
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -29,6 +28,7 @@ import httpx
 from pipeline.deploy.container_target import container_steps
 from pipeline.deploy.settings import ContainerSettings
 from pipeline.deploy.step import run
+from tests.fakes.loopback import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 BASE, IMAGE = "localhost/ralph-base", "ralph-benchmark"
@@ -157,8 +157,7 @@ def n_bytes(path: Path) -> int:
 
 def measure(image: Image) -> None:
     """Starts the image, asks it, and has it asked how it is by its own health check."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     started = time.perf_counter()
     with image.start(image.config["Cmd"], port) as process:
         assert process.stdout and process.stderr

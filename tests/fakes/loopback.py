@@ -1,7 +1,8 @@
-"""What the stand-ins of HTTP APIs have in common: a server on a free port while a test lasts."""
+"""What the stand-ins of servers have in common: a free port, and an end with the test."""
 
 from __future__ import annotations
 
+import socket
 import socketserver
 import threading
 from collections.abc import Iterator
@@ -26,3 +27,10 @@ def answering(server: LoopbackServer) -> Iterator[None]:
     finally:
         server.shutdown()
         thread.join()
+
+
+def free_port() -> int:
+    """A port that nobody listens on, for a program that cannot choose one itself."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+        return port

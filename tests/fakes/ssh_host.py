@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 import threading
@@ -21,6 +20,7 @@ from pathlib import Path
 
 from pipeline.deploy.rsync import deploy
 from pipeline.settings import DeploySettings, read_deploy_settings
+from tests.fakes.loopback import free_port
 
 SSHD = shutil.which("sshd", path=os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin")
 MISSING = [name for name in ("ssh", "ssh-keygen", "rsync", "sha256sum", "flock") if not shutil.which(name)]
@@ -176,8 +176,7 @@ def sshd(folder: Path) -> Iterator[Path]:
         Path("/run/sshd").mkdir(exist_ok=True)  # where it locks itself in, before it knows who asks
     for name in ("host_key", "key"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], check=True)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     (folder / "bin").mkdir()
     places = {"port": port, "folder": folder, "rsync": shutil.which("rsync")}
     (folder / "sshd_config").write_text(SSHD_CONFIG.format(**places))
@@ -217,8 +216,7 @@ def one_connection(sshd: Path) -> Iterator[None]:
 @contextmanager
 def real_service(host: Host) -> Iterator[str]:
     """The address of the real handler as the host's service, from its first deployment on."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     folder = host.app.parent
     places = {"folder": folder, "app": host.app, "port": port}
     (folder / "restart").write_text(RESTART.format(**places))

@@ -7,7 +7,6 @@ with web_server("nginx", folder, "http://127.0.0.1:8080") as url:
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import httpx
 
+from tests.fakes.loopback import free_port
 from tests.fakes.server_process import PATIENCE_S
 
 INFRA = Path(__file__).resolve().parent.parent.parent / "infra"
@@ -68,8 +68,7 @@ def web_server(name: str, folder: Path, backend_url: str) -> Iterator[str]:
     snippet = (INFRA / name / "davo-bot.conf").read_text()
     assert BACKEND in snippet
     (folder / "davo-bot.conf").write_text(snippet.replace(BACKEND, backend_url.removeprefix("http://")))
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     with subprocess.Popen(
         _argv(name, folder, port), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
