@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from handler.bundle.env_file import over_env_file
 from handler.bundle.types import BundleError
 
 _CLONE = Path(__file__).resolve().parent.parent
@@ -104,20 +105,11 @@ def read_serve_settings(
 
 
 def with_env_file(environ: Mapping[str, str], folder: Path) -> Mapping[str, str]:
-    """The environment over what the folder's `.env` says, if it has one.
-
-    As systemd reads an EnvironmentFile, `$` means nothing in it: one file serves both.
-    """
-    path = folder / ".env"
-    if not path.is_file():
-        return environ
-    from dotenv import dotenv_values  # most starts have no such file, and are to be quick
-
+    """The environment over what the folder's `.env` says, if it has one. Raises SettingsError."""
     try:
-        values = dotenv_values(path, interpolate=False)
+        return over_env_file(environ, folder)
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} cannot be read: {error}") from None
-    return {**{name: value for name, value in values.items() if value is not None}, **environ}
+        raise SettingsError(f"{folder / '.env'} cannot be read: {error}") from None
 
 
 def _bundle(environ: Mapping[str, str]) -> Path:

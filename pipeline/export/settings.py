@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dotenv import dotenv_values
-
+from handler.bundle.env_file import over_env_file
 from pipeline.settings import ROOT
 from pipeline.site import SiteError, check_url
 
@@ -25,12 +24,10 @@ def read_last_fm_settings(environ: Mapping[str, str], folder: Path = ROOT) -> La
 
     Raises SiteError when the file cannot be read, or the address is none.
     """
-    path = folder / ".env"
     try:
-        # As systemd reads an EnvironmentFile, `$` means nothing in it: one file serves both.
-        values = {**dotenv_values(path, interpolate=False), **environ} if path.is_file() else environ
+        values = over_env_file(environ, folder)
     except (OSError, UnicodeDecodeError) as error:
-        raise SiteError(f"{path} cannot be read: {error}") from None
+        raise SiteError(f"{folder / '.env'} cannot be read: {error}") from None
     base_url = values.get("LASTFM_BASE_URL") or "https://ws.audioscrobbler.com/2.0/"
     check_url("LASTFM_BASE_URL", base_url)
     return LastFmSettings(values.get("LASTFM_API_KEY") or "", base_url)
