@@ -48,7 +48,6 @@ def rsync_steps(settings: DeploySettings, package: Path) -> RsyncSteps:
     version, lock = package_version(package), requirements_version(package)
     n_kb = sum(path.stat().st_size // 1024 + 4 for path in package.rglob("*"))
     app = settings.path
-    service = (settings.restart, settings.reload, settings.health_url, settings.health_timeout_s)
     return RsyncSteps(
         preflight=_on_host(settings, "preflight", app, settings.python, n_kb, lock, VENV_KB),
         hold=_on_host(settings, "hold", app, version),
@@ -67,15 +66,15 @@ def rsync_steps(settings: DeploySettings, package: Path) -> RsyncSteps:
             ),
         ),
         install=_on_host(settings, "install", app, version, settings.python, lock),
-        activate=_on_host(settings, "activate", app, version, *service),
+        activate=_on_host(settings, "activate", app, version, *_service(settings)),
         discard=_on_host(settings, "discard", app, version),
     )
 
 
 def rollback_steps(settings: DeploySettings) -> tuple[Step, Step]:
     """Keeping others out, and going back to the previous release."""
-    service = (settings.restart, settings.reload, settings.health_url, settings.health_timeout_s)
-    return _on_host(settings, "hold", settings.path), _on_host(settings, "rollback", settings.path, *service)
+    app = settings.path
+    return _on_host(settings, "hold", app), _on_host(settings, "rollback", app, *_service(settings))
 
 
 def deploy(
@@ -144,6 +143,11 @@ def held(step: Step) -> Iterator[None]:
 def _bytes_sent(stats: str) -> str:
     found = re.search(r"Total bytes sent: ([\d,.]+)", stats)
     return found[1] if found else "?"
+
+
+def _service(settings: DeploySettings) -> tuple[str | int, ...]:
+    """The last arguments of whatever switches: how the service is told, and asked whether it answers."""
+    return settings.restart, settings.reload, settings.health_url, settings.health_timeout_s
 
 
 def _on_host(settings: DeploySettings, function: str, *arguments: str | int) -> Step:
