@@ -86,6 +86,22 @@ class Box:
     def center(self) -> Point:
         return self.x + self.width / 2, self.y + self.height / 2
 
+    @property
+    def size(self) -> Size:
+        return self.width, self.height
+
+    @property
+    def transposed(self) -> Box:
+        """The one with x and y exchanged."""
+        return Box(self.y, self.x, self.height, self.width)
+
+    @classmethod
+    def around(cls, center: Point, size: Size) -> Box:
+        return cls(center[0] - size[0] / 2, center[1] - size[1] / 2, *size)
+
+    def moved(self, by_x: float, by_y: float) -> Box:
+        return Box(self.x + by_x, self.y + by_y, self.width, self.height)
+
 
 @dataclass(frozen=True)
 class Node:
@@ -817,6 +833,10 @@ class Route:
     points: Sequence[Point]
     label: Box | None = None
 
+    def mapped(self, point: Callable[[Point], Point], box: Callable[[Box], Box]) -> Route:
+        """The same with each point and the label where these put them."""
+        return Route(self.kind, [point(at) for at in self.points], self.label and box(self.label))
+
 
 @dataclass(frozen=True)
 class Placed:
@@ -826,6 +846,19 @@ class Placed:
     groups: Mapping[str, Box]
     routes: Mapping[str, Route]
     notes: Mapping[str, Box]
+
+    def mapped(self, point: Callable[[Point], Point], box: Callable[[Box], Box]) -> Placed:
+        """The same with everything where these put it."""
+        return Placed(
+            nodes={key: box(at) for key, at in self.nodes.items()},
+            groups={key: box(at) for key, at in self.groups.items()},
+            routes={key: route.mapped(point, box) for key, route in self.routes.items()},
+            notes={key: box(at) for key, at in self.notes.items()},
+        )
+
+    def moved(self, by_x: float, by_y: float) -> Placed:
+        """The same elsewhere."""
+        return self.mapped(lambda at: (at[0] + by_x, at[1] + by_y), lambda box: box.moved(by_x, by_y))
 
 
 # Distances in pixels, between what stands side by side in one layer unless said otherwise.
@@ -1008,7 +1041,7 @@ def packed(spec: Spec, sizes: Sizes, parts: Sequence[Placed]) -> Placed:
     for part, box in zip(parts, extents, strict=True):
         if x and x + box.width > widest:
             x, y = 0.0, below
-        there = moved(part, x - box.x, y - box.y)
+        there = part.moved(x - box.x, y - box.y)
         nodes |= there.nodes
         groups |= there.groups
         routes |= there.routes
@@ -1020,25 +1053,6 @@ def packed(spec: Spec, sizes: Sizes, parts: Sequence[Placed]) -> Placed:
         {group.id: groups[group.id] for group in spec.groups},
         {edge.id: routes[edge.id] for edge in spec.edges},
         notes,
-    )
-
-
-def moved(placed: Placed, by_x: float, by_y: float) -> Placed:
-    """The same elsewhere."""
-
-    def move(box: Box) -> Box:
-        return Box(box.x + by_x, box.y + by_y, box.width, box.height)
-
-    return Placed(
-        nodes={key: move(box) for key, box in placed.nodes.items()},
-        groups={key: move(box) for key, box in placed.groups.items()},
-        routes={
-            key: Route(
-                route.kind, [(x + by_x, y + by_y) for x, y in route.points], route.label and move(route.label)
-            )
-            for key, route in placed.routes.items()
-        },
-        notes={key: move(box) for key, box in placed.notes.items()},
     )
 
 
@@ -1068,7 +1082,7 @@ def in_rows(spec: Spec, sizes: Sizes) -> Placed:
         )
         drawn = turned_along(layered_part(row, sizes), spec.direction)
         box = extent_of(drawn)
-        drawn = moved(drawn, -box.x, y - box.y)
+        drawn = drawn.moved(-box.x, y - box.y)
         nodes |= drawn.nodes
         routes |= drawn.routes
         notes |= drawn.notes
@@ -1077,7 +1091,7 @@ def in_rows(spec: Spec, sizes: Sizes) -> Placed:
             way = way_to_next_row(nodes[edge.source], nodes[edge.target], y - gap / 2)
             label = None
             if edge.id in labels:
-                label = around_point(middle_of(way), Box(0, 0, *labels[edge.id]))
+                label = Box.around(middle_of(way), labels[edge.id])
             routes[edge.id] = Route("elbow", way, label)
         y += box.height + gap
     nodes = {node.id: nodes[node.id] for node in spec.nodes}
@@ -1087,7 +1101,11 @@ def in_rows(spec: Spec, sizes: Sizes) -> Placed:
 
 def turned_along(placed: Placed, direction: Direction) -> Placed:
     """The same with the direction of the map to the right; or turned back."""
-    return placed if direction == "right" else transposed(placed)
+    return placed if direction == "right" else placed.mapped(exchanged, lambda box: box.transposed)
+
+
+def exchanged(point: Point) -> Point:
+    return point[1], point[0]
 
 
 def way_to_next_row(start: Box, end: Box, between: float) -> list[Point]:
@@ -1122,25 +1140,6 @@ def layered_part(spec: Spec, sizes: Sizes) -> Placed:
     boxes_across = place_across(spec, sizes, nest, layers, chains, ports)
     placed = place_along(spec, sizes, nest, layers, chains, ports, boxes_across)
     return turned_along(placed, spec.direction)
-
-
-def transposed(placed: Placed) -> Placed:
-    """The same with x and y exchanged."""
-
-    def turn(box: Box) -> Box:
-        return Box(box.y, box.x, box.height, box.width)
-
-    return Placed(
-        nodes={key: turn(box) for key, box in placed.nodes.items()},
-        groups={key: turn(box) for key, box in placed.groups.items()},
-        routes={
-            key: Route(
-                route.kind, [(y, x) for x, y in route.points], turn(route.label) if route.label else None
-            )
-            for key, route in placed.routes.items()
-        },
-        notes={key: turn(box) for key, box in placed.notes.items()},
-    )
 
 
 def with_room_for_arrows(spec: Spec, sizes: Sizes) -> Sizes:
@@ -2102,8 +2101,8 @@ def place_along(
     for items in layers:
         for item in items:
             if item.kind in ("node", "label"):
-                length, breadth = (sizes.nodes if item.kind == "node" else sizes.edge_labels)[item.key]
-                box = Box(columns.center(item.layer) - length / 2, item.across - breadth / 2, length, breadth)
+                size = (sizes.nodes if item.kind == "node" else sizes.edge_labels)[item.key]
+                box = Box.around((columns.center(item.layer), item.across), size)
                 (nodes if item.kind == "node" else labels)[item.key] = box
     shapes = {node.id: node.shape for node in spec.nodes}
     routes: dict[str, Route] = {}
@@ -2445,11 +2444,10 @@ def loop_route(loop: Loop, box: Box, shape: str) -> Route:
     middle = box.center[0]
     half = loop.half * min(1.0, box.width * LOOP_SHARE / 2 / loop.widest)
     low = box.bottom + loop.depth
-    turned = Box(box.y, box.x, box.height, box.width)
-    ends = [outline_point(shape, turned, x, 1)[0] for x in (middle + half, middle - half)]
+    ends = [outline_point(shape, box.transposed, x, 1)[0] for x in (middle + half, middle - half)]
     label = None
     if loop.label[0]:
-        label = Box(middle - loop.label[0] / 2, low - loop.label[1] / 2, *loop.label)
+        label = Box.around((middle, low), loop.label)
     points = [(middle + half, ends[0]), (middle + half, low), (middle - half, low), (middle - half, ends[1])]
     return Route("elbow", points, label)
 
@@ -2464,8 +2462,7 @@ def keep_given_places(spec: Spec, sizes: Sizes, drawn: Placed) -> Placed:
     for group, members in sorted(free_units(spec, nest), key=lambda unit: reading_order(unit[1], drawn)):
         by = shift_of_unit(spec, sizes, nest, drawn, placed, group, members)
         for key in members:
-            box = drawn.nodes[key]
-            placed[key] = Box(box.x + by[0], box.y + by[1], box.width, box.height)
+            placed[key] = drawn.nodes[key].moved(*by)
     nodes = {node.id: placed[node.id] for node in spec.nodes}
     boxes = group_boxes(spec, sizes, nest, nodes)
     return Placed(nodes, boxes, found_routes(spec, sizes, nodes, boxes), {})
@@ -2531,7 +2528,7 @@ def shift_of_unit(
         taken = grown(around_boxes([box, inside]), depth) if inside is not None else box
         return not any(touch(taken, other) for other in strangers)
 
-    found = nearest_place(Box(unit.x + by[0], unit.y + by[1], unit.width, unit.height), fits)
+    found = nearest_place(unit.moved(*by), fits)
     return found.x - unit.x, found.y - unit.y
 
 
@@ -2560,7 +2557,7 @@ def nearest_place(wished: Box, fits: Callable[[Box], bool]) -> Box:
             (x, y) for y in steps for x in (-reach, reach)
         }
         for x, y in sorted(moves, key=lambda move: (abs(move[0]) + abs(move[1]), move)):
-            box = Box(wished.x + x, wished.y + y, wished.width, wished.height)
+            box = wished.moved(x, y)
             if fits(box):
                 return box
     return wished
@@ -2641,13 +2638,7 @@ def own_loop(loop: Loop, box: Box, shape: str, direction: Direction) -> Route:
     """A loop below its node, or to its right where the map goes down."""
     if direction == "right":
         return loop_route(loop, box, shape)
-    route = loop_route(loop, Box(box.y, box.x, box.height, box.width), shape)
-    label = route.label
-    return Route(
-        route.kind,
-        [(y, x) for x, y in route.points],
-        Box(label.y, label.x, label.height, label.width) if label else None,
-    )
+    return loop_route(loop, box.transposed, shape).mapped(exchanged, lambda box: box.transposed)
 
 
 def group_titles(sizes: Sizes, groups: Mapping[str, Box]) -> list[Box]:
@@ -2675,7 +2666,7 @@ def direct_way(ends: tuple[Box, Box], shapes: tuple[str, str], around: Surroundi
     """A straight way parallel to an axis between facing sides; empty when there is none that is free."""
     others = [box for box in around.nodes if box not in ends]
     for axis in (0, 1):
-        flat = [box if axis == 0 else Box(box.y, box.x, box.height, box.width) for box in ends]
+        flat = [box if axis == 0 else box.transposed for box in ends]
         side = 1 if flat[0].right <= flat[1].x else -1 if flat[1].right <= flat[0].x else 0
         if not side:
             continue
@@ -2754,8 +2745,7 @@ def node_ports(
 ) -> list[Port]:
     """The places where an arrow may leave; `forward` is the axis in which the map runs."""
     ports = []
-    turned = Box(box.y, box.x, box.height, box.width)
-    for axis, flat in ((0, box), (1, turned)):
+    for axis, flat in ((0, box), (1, box.transposed)):
         step = min(PORT_GAP, flat.height * PORT_SHARE[shape] / 2)
         for by in (0.0, -step, step):
             for side in (1, -1):
@@ -2819,7 +2809,7 @@ def search_in(
     xs, ys = (search_lines(ends, [*starts, *goals], around, axis) for axis in (0, 1))
     blocked = (
         blocked_cells(xs, ys, walls),
-        blocked_cells(ys, xs, [Box(b.y, b.x, b.height, b.width) for b in walls]),
+        blocked_cells(ys, xs, [box.transposed for box in walls]),
     )
     pieces = [sorted(piece for way in around.lines for piece in flat_pieces(way, axis)) for axis in (0, 1)]
     borders = [
@@ -2976,8 +2966,7 @@ def label_on_way(
         length = abs(start[0] - end[0]) + abs(start[1] - end[1])
         room = size[0] if start[1] == end[1] else size[1]
         for share in (0.5, 0.35, 0.65, 0.2, 0.8):
-            x, y = (start[axis] + (end[axis] - start[axis]) * share for axis in (0, 1))
-            box = Box(x - size[0] / 2, y - size[1] / 2, *size)
+            box = Box.around(toward(start, end, share), size)
             faults = 4.0 * sum(touch(grown(box, 3), other) for other in boxes)
             faults += sum(crosses(way, box) for way in lines)
             faults += sum(crosses(piece, box) for piece in pairwise(points) if piece != (start, end)) * 0.5
@@ -3046,12 +3035,7 @@ def wished_routes(edge: Edge, spec: Spec, drawn: Placed) -> list[Route]:
         ways = [way, *([way[0], toward(way[0], way[1], share), way[1]] for share in LABEL_SHARES if label)]
     else:
         ways = []
-    return [Route(edge.kind, way, label and around_point(middle_of(way), label)) for way in ways]
-
-
-def around_point(center: Point, box: Box) -> Box:
-    """The box, moved there with its centre."""
-    return Box(center[0] - box.width / 2, center[1] - box.height / 2, box.width, box.height)
+    return [Route(edge.kind, way, label and Box.around(middle_of(way), label.size)) for way in ways]
 
 
 def straight_way_beside(edge: Edge, spec: Spec, drawn: Placed) -> list[Point]:
@@ -3144,7 +3128,7 @@ def curved_ways(route: Route) -> list[list[Point]]:
     """
     points, label = route.points, route.label.center if route.label else None
     if len(points) == 2:
-        return [[points[0], label or middle_along(points), points[1]]]
+        return [[points[0], label or middle_of(points), points[1]]]
     rounded = rounded_corners(points, label)
     ways = [few_points(rounded, rounded.index(label) if label in rounded else half_way(rounded))]
     if swing := swing_way(points):
@@ -3170,11 +3154,10 @@ def rounded_corners(points: Sequence[Point], touched: Point | None) -> list[Poin
     """An elbow's way with its corners as round as can be; it touches each inner piece, and that point."""
     touches: list[Point] = []
     for k, (start, end) in enumerate(pairwise(points)):
-        middle = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
         if touched and touched not in touches and on_piece(touched, start, end):
             touches.append(touched)
         else:
-            touches.append(start if k == 0 else end if k == len(points) - 2 else middle)
+            touches.append(start if k == 0 else end if k == len(points) - 2 else middle_of((start, end)))
     way = [points[0]]
     for corner, (before, after) in zip(points[1:-1], pairwise(touches), strict=True):
         way += bezier([before, corner, after])
@@ -3220,17 +3203,8 @@ def on_piece(point: Point, start: Point, end: Point) -> bool:
     return all(min(start[k], end[k]) - 1e-6 <= point[k] <= max(start[k], end[k]) + 1e-6 for k in (0, 1))
 
 
-def middle_along(points: Sequence[Point]) -> Point:
-    """The point half way along an elbow's way."""
-    pieces = [math.hypot(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(points)]
-    rest = sum(pieces) / 2
-    for (start, end), length in zip(pairwise(points), pieces, strict=True):
-        if rest <= length and length:
-            return start[0] + (end[0] - start[0]) * rest / length, start[1] + (
-                end[1] - start[1]
-            ) * rest / length
-        rest -= length
-    return points[-1]
+def toward(a: Point, b: Point, share: float) -> Point:
+    return a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1])
 
 
 def middle_of(points: Sequence[Point]) -> Point:
@@ -3464,8 +3438,7 @@ def dot_nodes(drawn: Mapping[str, Any], spec: Spec, sizes: Sizes) -> dict[str, B
             centers[found["name"]] = x, top - y
     nodes = {}
     for i, node in enumerate(spec.nodes):
-        (x, y), (width, height) = centers[f"n{i}"], sizes.nodes[node.id]
-        nodes[node.id] = Box(x - width / 2, y - height / 2, width, height)
+        nodes[node.id] = Box.around(centers[f"n{i}"], sizes.nodes[node.id])
     return nodes
 
 
@@ -3891,6 +3864,14 @@ def element(name: str, type_: str, box: Box, key: str, **fields: object) -> Elem
     }
 
 
+def box_of(element: Element) -> Box:
+    return Box(element["x"], element["y"], element["width"], element["height"])
+
+
+def way_of(arrow: Element) -> list[Point]:
+    return [(arrow["x"] + x, arrow["y"] + y) for x, y, *_ in arrow["points"]]
+
+
 def quarter(value: float) -> float:
     """The nearest quarter of a px: sums of them are exact, and short in the file."""
     rounded = round(value * 4) / 4
@@ -3995,7 +3976,7 @@ def bound_label(
     container: Element, text: Text, words: str, color: str, center: Point | None = None
 ) -> Element:
     """The text in the middle of its container, or around the point where an arrow carries it."""
-    x, y = center or Box(*(container[key] for key in ("x", "y", "width", "height"))).center
+    x, y = center or box_of(container).center
     return text_element(
         f"label of {container['customData']['name']}",
         text,
@@ -4173,7 +4154,7 @@ def on_outline(before: Point, end: Point, shape: Element) -> Point:
     nearest_hit = min((t for t in hits if t > 0), default=None)
     if nearest_hit is None:
         return end
-    return before[0] + nearest_hit * (end[0] - before[0]), before[1] + nearest_hit * (end[1] - before[1])
+    return toward(before, end, nearest_hit)
 
 
 def hits_on_sides(x: float, y: float, dx: float, dy: float, sides: Sequence[tuple[int, int]]) -> list[float]:
@@ -4200,7 +4181,7 @@ def pull_back(points: Sequence[Point], gap: float) -> list[Point]:
 def shortened(before: Point, end: Point, gap: float) -> Point:
     length = math.dist(before, end)
     share = max(0.0, 1 - gap / length) if length > 2 * gap else 1.0
-    return before[0] + share * (end[0] - before[0]), before[1] + share * (end[1] - before[1])
+    return toward(before, end, share)
 
 
 def with_middle(points: Sequence[Point], center: Point) -> list[Point]:
@@ -4226,8 +4207,7 @@ def foot(point: Point, a: Point, b: Point) -> Point:
     if length_squared == 0:
         return a
     share = ((point[0] - a[0]) * (b[0] - a[0]) + (point[1] - a[1]) * (b[1] - a[1])) / length_squared
-    share = min(1.0, max(0.0, share))
-    return a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1])
+    return toward(a, b, min(1.0, max(0.0, share)))
 
 
 def beside(middle: Point, end: Point, n: int) -> list[Point]:
@@ -4400,10 +4380,6 @@ def edge_with_edits(edge: Edge, drawn: Mapping[str, Element]) -> Edge:
     return dataclasses.replace(edge, label=edited_words(words, edge.label), way=way)
 
 
-def way_of(arrow: Element) -> list[Point]:
-    return [(arrow["x"] + x, arrow["y"] + y) for x, y, *_ in arrow["points"]]
-
-
 def edited_place(element: Element | None, given: Point | None) -> Point | None:
     if element is None or (given is not None and not is_edited(element, "place")):
         return given
@@ -4466,10 +4442,6 @@ def keep_edits(new: Document, file: Document) -> Document:
     if background in {theme.background for theme in THEMES.values()} or not is_color(background):
         background = new["appState"]["viewBackgroundColor"]
     return document(elements, files, background)
-
-
-def box_of(element: Element) -> Box:
-    return Box(element["x"], element["y"], element["width"], element["height"])
 
 
 def keep_style(element: Element, old: Element) -> None:
@@ -5220,15 +5192,13 @@ def draw_svg(file: Document) -> str:
 
 def picture_box(elements: Sequence[Element]) -> Box:
     """What all elements take, with a margin."""
-    boxes = [drawn_box(element) for element in elements] or [Box(0, 0, 1, 1)]
-    left, top = min(box.x for box in boxes), min(box.y for box in boxes)
-    right, bottom = max(box.right for box in boxes), max(box.bottom for box in boxes)
+    box = around_boxes([drawn_box(element) for element in elements] or [Box(0, 0, 1, 1)])
     pad = PICTURE_PADDING
     return Box(
-        math.floor(left - pad),
-        math.floor(top - pad),
-        math.ceil(right - left + 2 * pad),
-        math.ceil(bottom - top + 2 * pad),
+        math.floor(box.x - pad),
+        math.floor(box.y - pad),
+        math.ceil(box.width + 2 * pad),
+        math.ceil(box.height + 2 * pad),
     )
 
 
@@ -5242,7 +5212,7 @@ def drawn_box(element: Element) -> Box:
         return Box(box.x, box.y - 24, box.width, box.height + 24)
     if element["angle"]:
         reach = math.hypot(box.width, box.height)
-        return Box(box.center[0] - reach / 2, box.center[1] - reach / 2, reach, reach)
+        return Box.around(box.center, (reach, reach))
     return box
 
 
@@ -5437,10 +5407,6 @@ def curved_path(points: Sequence[Point]) -> str:
         two = end[0] - (after[0] - start[0]) / 6, end[1] - (after[1] - start[1]) / 6
         path += f" C {point(one)} {point(two)} {point(end)}"
     return path
-
-
-def toward(a: Point, b: Point, share: float) -> Point:
-    return a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1])
 
 
 def point(at: Point) -> str:
