@@ -25,6 +25,7 @@ from typing import Any
 
 import httpx
 
+from benchmarks.process_status import innermost_status, peak_mb
 from pipeline.deploy.container_target import container_steps
 from pipeline.deploy.settings import ContainerSettings
 from pipeline.deploy.step import run
@@ -181,14 +182,9 @@ def measure(image: Image) -> None:
 
 def status(pid: int) -> str:
     """Who the process in the namespace is, and what it held in memory at most."""
-    while children := Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-        pid = int(children[0])
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    found = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
-    memory_mb = int(found["VmHWM"].split()[0]) / 1024
-    return (
-        f"user {found['Uid'].split()[0]}, capabilities {int(found['CapEff'], 16)}, {memory_mb:.0f} MB at most"
-    )
+    found = innermost_status(pid)
+    user, capabilities = found["Uid"].split()[0], int(found["CapEff"], 16)
+    return f"user {user}, capabilities {capabilities}, {peak_mb(found):.0f} MB at most"
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.process_status import innermost_status, peak_mb
 from pipeline.deploy.lambda_wheels import PLATFORMS, install_step, network_options
 from pipeline.deploy.lambda_zip import PYTHON, build_zip, find_python
 from pipeline.deploy.step import run
@@ -112,7 +113,7 @@ def live(function: Machine, argv: tuple[str, ...], environ: Mapping[str, str]) -
             api.invoke(HEALTH)
             ready_s = time.monotonic() - started
             first_ms, last_ms = ask(api)
-            return Run(ready_s, first_ms, last_ms, peak_mb(process.pid))
+            return Run(ready_s, first_ms, last_ms, peak_mb(innermost_status(process.pid)))
 
 
 def ask(api: RuntimeApi) -> tuple[float, float]:
@@ -122,15 +123,6 @@ def ask(api: RuntimeApi) -> tuple[float, float]:
     # A streamed answer's first chunk is its status and headers.
     body = post.times[1:] or post.times
     return 1000 * (body[0] - asked), 1000 * (body[-1] - asked)
-
-
-def peak_mb(pid: int) -> float:
-    """The most memory that the process in the sandbox had, which is the innermost."""
-    while children := Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-        pid = int(children[0])
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    peak = next(line for line in lines if line.startswith("VmHWM"))
-    return int(peak.split()[1]) / 1024
 
 
 if __name__ == "__main__":
