@@ -9,7 +9,6 @@ how long a piece was under way, and by how much the gaps between pieces changed 
 
 from __future__ import annotations
 
-import argparse
 import json
 import tempfile
 import time
@@ -20,7 +19,7 @@ import httpx
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.streaming import QUESTION, ROOT, Paced, serve
+from benchmarks.streaming import QUESTION, Paced, make_parser, serve
 from tests.fakes.web_server import PROGRAMS, web_server
 
 
@@ -31,12 +30,7 @@ def now() -> str:
 
 def main() -> None:
     """Prints one line for each way."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--bundle", type=Path, default=ROOT / "build" / "current", help="what is served")
-    parser.add_argument("--pieces", type=int, default=150, help="how many pieces an answer has")
-    parser.add_argument("--pause-ms", type=float, default=30, help="the pause before each")
+    parser = make_parser(__doc__)
     parser.add_argument("--runs", type=int, default=3, help="how many answers are read each way")
     arguments = parser.parse_args()
     with ExitStack() as stack:

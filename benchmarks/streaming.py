@@ -66,13 +66,7 @@ class Paced:
 
 def main() -> None:
     """Prints one line a run."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--bundle", type=Path, default=ROOT / "build" / "current", help="what is served")
-    parser.add_argument("--pieces", type=int, default=150, help="how many pieces an answer has")
-    parser.add_argument("--pause-ms", type=float, default=30, help="the pause before each")
-    arguments = parser.parse_args()
+    arguments = make_parser(__doc__).parse_args()
     paced = Paced(arguments.pieces, arguments.pause_ms / 1000, lambda: "piece ")
     with serve(arguments.bundle, paced) as url:
         for _ in range(3):
@@ -83,6 +77,17 @@ def main() -> None:
                 f"{np.median(widget):.1f} ms in the widget; median difference {np.median(apart):.1f} ms "
                 f"(p95 {np.percentile(apart, 95):.1f})"
             )
+
+
+def make_parser(description: str | None) -> argparse.ArgumentParser:
+    """A parser of what is served, and at which pace."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--bundle", type=Path, default=ROOT / "build" / "current", help="what is served")
+    parser.add_argument("--pieces", type=int, default=150, help="how many pieces an answer has")
+    parser.add_argument("--pause-ms", type=float, default=30, help="the pause before each")
+    return parser
 
 
 @contextmanager
