@@ -19,10 +19,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from typing import Any, Literal
 
-from tests.fakes.loopback import LoopbackServer, answering
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer, answering
 
 API_VERSION = "2026-10-21"
 
@@ -243,12 +242,9 @@ class _Server(LoopbackServer):
     api: AnthropicApi
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(LoopbackHandler):
     protocol_version = "HTTP/1.1"
     server: _Server
-
-    def log_message(self, *_args: object) -> None:
-        """Tests read the answers, not a log."""
 
     def do_POST(self) -> None:
         """POST /v1/messages, always streamed."""
@@ -268,13 +264,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _refuse(self, refusal: Refusal) -> None:
         error = {"type": "error", "error": {"type": refusal.type, "message": refusal.message}}
-        content = json.dumps(error).encode()
-        self.send_response(refusal.status)
-        for name, value in {"content-type": "application/json", **refusal.headers}.items():
-            self.send_header(name, value)
-        self.send_header("content-length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
+        headers = {"content-type": "application/json", **refusal.headers}
+        self.reply(refusal.status, json.dumps(error).encode(), headers)
 
     def _stream(self, steps: Sequence[Step]) -> None:
         self.send_response(200)

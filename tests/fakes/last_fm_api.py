@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from http.server import BaseHTTPRequestHandler
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
-from tests.fakes.loopback import LoopbackServer, answering
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer, answering
 
 KEY = "0123456789abcdef0123456789abcdef"
 ROOTS = {
@@ -63,20 +62,12 @@ class LastFmApi:
         self._first = iter(first)
         api = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(LoopbackHandler):
             def do_GET(self) -> None:
                 query = {key: values[0] for key, values in parse_qs(urlsplit(self.path).query).items()}
                 api.queries.append(query)
                 status, headers, body = next(api._first, None) or api._answer(query)
-                self.send_response(status)
-                for name, value in headers.items():
-                    self.send_header(name, value)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
-                """Say nothing."""
+                self.reply(status, body, headers)
 
         self._server = LoopbackServer(("127.0.0.1", 0), Handler)
         self._stack = ExitStack()

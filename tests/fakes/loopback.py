@@ -5,8 +5,9 @@ from __future__ import annotations
 import socket
 import socketserver
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
 
 
 class LoopbackServer(socketserver.ThreadingTCPServer):
@@ -15,6 +16,22 @@ class LoopbackServer(socketserver.ThreadingTCPServer):
     daemon_threads = True
     block_on_close = False
     request_queue_size = 128
+
+
+class LoopbackHandler(BaseHTTPRequestHandler):
+    """A request to a stand-in, which is in no log."""
+
+    def reply(self, status: int, body: bytes = b"", headers: Mapping[str, str] | None = None) -> None:
+        """A whole answer."""
+        self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_args: object) -> None:
+        """Tests read the answers."""
 
 
 @contextmanager

@@ -19,10 +19,9 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from typing import Any, Literal
 
-from tests.fakes.loopback import LoopbackServer, answering
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer, answering
 
 # HOLD is silence until the test calls go_on() or the client leaves, DROP a connection that breaks.
 HOLD: Literal["hold"] = "hold"
@@ -121,13 +120,10 @@ class _Server(LoopbackServer):
     api: OllamaApi
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(LoopbackHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # each row is sent when it is written
     server: _Server
-
-    def log_message(self, *_args: object) -> None:
-        """Tests read the answers, not a log."""
 
     def do_POST(self) -> None:
         """POST /api/show and /api/chat, the latter always streamed."""
@@ -149,13 +145,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_json(404, {"error": "404 page not found"})
 
     def _send_json(self, status: int, body: object, headers: Mapping[str, str] | None = None) -> None:
-        content = json.dumps(body).encode()
-        self.send_response(status)
-        for name, value in {"content-type": "application/json", **(headers or {})}.items():
-            self.send_header(name, value)
-        self.send_header("content-length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
+        self.reply(status, json.dumps(body).encode(), {"content-type": "application/json", **(headers or {})})
 
     def _stream(self, steps: Sequence[Step]) -> None:
         self.send_response(200)

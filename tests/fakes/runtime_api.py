@@ -20,10 +20,9 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from typing import Any
 
-from tests.fakes.loopback import LoopbackServer, answering
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer, answering
 
 VERSION = "/2018-06-01/runtime"
 PATIENCE_S = 30
@@ -202,12 +201,9 @@ class _Server(LoopbackServer):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(LoopbackHandler):
     protocol_version = "HTTP/1.1"
     server: _Server
-
-    def log_message(self, *_args: object) -> None:
-        """Tests read what was told, not a log."""
 
     def do_GET(self) -> None:
         """The next event, or the end of a snapshot."""
@@ -261,10 +257,5 @@ class _Handler(BaseHTTPRequestHandler):
         return True
 
     def _reply(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
-        self.send_response(status)
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        self.send_header("Content-Type", "application/json")  # without it Lambda's own client crashes
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        # Without a type Lambda's own client crashes.
+        self.reply(status, body, {**(headers or {}), "Content-Type": "application/json"})

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler
 
-from tests.fakes.loopback import LoopbackServer, answering
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer, answering
 
 ARN = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:key"
 SECRET = "sk-secret"
@@ -32,15 +31,8 @@ def secret_environ(url: str) -> dict[str, str]:
     }
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(LoopbackHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         assert body == {"SecretId": ARN}
-        content = json.dumps({"SecretString": f"{SECRET}\n"}).encode()
-        self.send_response(200)
-        self.send_header("content-length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_args: object) -> None:
-        """Nobody reads it."""
+        self.reply(200, json.dumps({"SecretString": f"{SECRET}\n"}).encode())

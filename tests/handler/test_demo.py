@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from handler.bundle.bundle import Bundle
 from handler.demo import demo_page, page_questions
-
-MakeBundle = Callable[..., Path]
+from tests.conftest import MakeBundle
 
 
 def filled(template: str, bundle: Path, *starters: str) -> str:

@@ -3,10 +3,8 @@ from __future__ import annotations
 import hashlib
 import io
 import socket
-import threading
 import zipfile
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ import pytest
 from pipeline.fetch import FetchedModel, PinnedFile, fetch_model
 from pipeline.site import SiteError
 from pipeline.sources import Source, find_pip
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer, answering
 
 WEIGHTS = b"the weights" * 1000
 TOKENIZER = b'{"a": "tokenizer"}'
@@ -34,20 +33,14 @@ class StandIn:
         self.asked: list[str] = []
         stand_in = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(LoopbackHandler):
             def do_GET(self) -> None:
                 stand_in.asked.append(self.path)
                 body = stand_in.files.get(self.path)
-                self.send_response(404 if body is None else 200)
-                self.send_header("Content-Length", str(len(body or b"")))
-                self.end_headers()
-                self.wfile.write(body or b"")
+                self.reply(404 if body is None else 200, body or b"")
 
-            def log_message(self, *arguments: object) -> None: ...
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+        self.server = LoopbackServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
 
 
 @pytest.fixture
@@ -59,9 +52,8 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
             "/owner/tiny/resolve/abc123/tokenizer.json": TOKENIZER,
         }
     )
-    yield stand_in
-    stand_in.server.shutdown()
-    stand_in.server.server_close()
+    with stand_in.server, answering(stand_in.server):
+        yield stand_in
 
 
 def fetch(cache: Path, *sources: Source, hub: str = NO_HUB) -> FetchedModel:

@@ -10,6 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from tests.fakes.loopback import LoopbackHandler
+
 WIDGET = Path(__file__).parents[3] / "handler" / "widget"
 TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html; charset=utf-8"}
 
@@ -65,11 +67,8 @@ class Site:
         self.cut_by_reader = threading.Event()
 
     def _handler(site) -> type[BaseHTTPRequestHandler]:  # inside, self is the request
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(LoopbackHandler):
             protocol_version = "HTTP/1.1"
-
-            def log_message(self, *_: object) -> None:
-                pass
 
             def do_GET(self) -> None:
                 path = self.path.split("?")[0]
@@ -110,15 +109,7 @@ class Site:
                     self.wfile.flush()
 
             def _send(self, status: int, kind: str, body: bytes, headers: Mapping[str, str]) -> None:
-                self.send_response(status)
-                for name, value in {
-                    "Content-Type": kind,
-                    "Content-Length": str(len(body)),
-                    **headers,
-                }.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(body)
+                self.reply(status, body, {"Content-Type": kind, **headers})
 
         return Handler
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import socket
-import threading
 from collections.abc import Iterator
 from datetime import date
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
 from pipeline.export.exporters import export
 from pipeline.export.web import fetch
 from pipeline.site import Site, SiteError
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer, answering
 
 TODAY = date(2026, 1, 1)
 
@@ -35,30 +35,16 @@ ANSWERS: dict[str, tuple[int, dict[str, str], bytes]] = {
 }
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(LoopbackHandler):
     def do_GET(self) -> None:
-        from urllib.parse import unquote
-
         status, headers, body = ANSWERS.get(unquote(self.path), (404, {}, b""))
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
-        """Say nothing."""
+        self.reply(status, body, headers)
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as httpd:
-        thread = threading.Thread(target=httpd.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{httpd.server_address[1]}"
-        httpd.shutdown()
-        thread.join()
+    with LoopbackServer(("127.0.0.1", 0), Handler) as server, answering(server):
+        yield f"http://127.0.0.1:{server.server_address[1]}"
 
 
 def site(url: str, tmp_path: Path) -> Site:
