@@ -968,31 +968,26 @@ class Chain:
 
 @dataclass(frozen=True)
 class Nest:
-    """Which group is in which: the parents of each group, nearest first, and the groups by depth."""
+    """Which group is in which: the one around each, or None."""
 
-    parents: Mapping[str | None, Sequence[str | None]]
+    parents: Mapping[str, str | None]
 
     @classmethod
     def of(cls, groups: Sequence[Group]) -> Nest:
-        above = {group.id: group.group for group in groups}
-        parents: dict[str | None, Sequence[str | None]] = {None: ()}
-        for group in above:
-            chain: list[str | None] = []
-            at: str | None = group
-            while at is not None and len(chain) <= len(above):
-                at = above.get(at)
-                chain.append(at)
-            parents[group] = chain
-        return cls(parents)
+        return cls({group.id: group.group for group in groups})
 
-    def around(self, group: str | None) -> list[str | None]:
-        """The group and all that it is in, nearest first, ending with None, the whole map."""
-        return [*((group,) if group is not None else ()), *(self.parents[group] or ((None,)))]
+    def around(self, group: str | None) -> list[str]:
+        """The group and all that it is in, nearest first; empty for None, the whole map."""
+        chain = []
+        while group is not None:
+            chain.append(group)
+            group = self.parents[group]
+        return chain
 
     def common(self, first: str | None, second: str | None) -> str | None:
         """The smallest group that has both."""
-        inside = set(self.around(second))
-        return next(group for group in self.around(first) if group in inside)
+        others = self.around(second)
+        return next((group for group in self.around(first) if group in others), None)
 
 
 def layered(spec: Spec, sizes: Sizes) -> Placed:
@@ -1003,7 +998,7 @@ def layered(spec: Spec, sizes: Sizes) -> Placed:
 def parts_of(spec: Spec) -> list[Spec]:
     """The parts of a map that no arrow and no group joins; nodes without both are one part."""
     nest = Nest.of(spec.groups)
-    outermost = {group.id: nest.around(group.id)[-2] for group in spec.groups}
+    outermost = {group.id: nest.around(group.id)[-1] for group in spec.groups}
     linked = {end for edge in spec.edges if edge.source != edge.target for end in (edge.source, edge.target)}
     part = {node.id: outermost[node.group] if node.group else node.id if node.id in linked else None
             for node in spec.nodes}  # fmt: skip
@@ -1174,7 +1169,7 @@ def turned_edges(spec: Spec, nest: Nest) -> set[str]:
     groups = {node.id: node.group for node in spec.nodes}
     inside: dict[str | None, dict[tuple[str, str], None]] = {}  # in the order of the spec
     for node in spec.nodes:
-        for around in nest.around(node.group):
+        for around in (*nest.around(node.group), None):
             inside.setdefault(around, {})[part_in(around, node.id, node.group, nest)] = None
     links: dict[str | None, list[tuple[tuple[str, str], tuple[str, str], Edge]]] = {}
     for edge in spec.edges:
@@ -1192,10 +1187,10 @@ def turned_edges(spec: Spec, nest: Nest) -> set[str]:
 
 def part_in(owner: str | None, node: str, group: str | None, nest: Nest) -> tuple[str, str]:
     """The node, or the group with it, that stands right in `owner`."""
-    around = nest.around(group)
-    k = around.index(owner)
-    inner = around[k - 1] if k else None
-    return ("node", node) if inner is None else ("group", inner)
+    inner = nest.around(group)
+    if owner is not None:
+        inner = inner[: inner.index(owner)]
+    return ("group", inner[-1]) if inner else ("node", node)
 
 
 def in_a_row(
@@ -1567,8 +1562,7 @@ def add_holds(spec: Spec, nest: Nest, layers: Sequence[list[Item]]) -> None:
     for items in layers:
         for item in items:
             for group in nest.around(item.group):
-                if group is not None:
-                    present[group].add(item.layer)
+                present[group].add(item.layer)
     for found in deepest_first(spec, nest):
         spanned = present[found.id] or {0}
         for layer in range(min(spanned), max(spanned) + 1):
@@ -1576,8 +1570,7 @@ def add_holds(spec: Spec, nest: Nest, layers: Sequence[list[Item]]) -> None:
                 hold = Item("hold", found.id, layer, found.id, 0, 0)
                 layers[layer].append(hold)
                 for group in nest.around(found.id):
-                    if group is not None:
-                        present[group].add(layer)
+                    present[group].add(layer)
 
 
 # --- order within the layers ---
@@ -1589,9 +1582,7 @@ def order_layers(layers: Sequence[list[Item]], nest: Nest, groups: Sequence[str]
     Barycentres in sweeps to and fro with exchanges of neighbours, from the order of the spec, then from
     shuffled copies of the best order so far, which stays where none is better.
     """
-    paths: dict[str | None, tuple[str | None, ...]] = {
-        group: tuple(reversed(nest.around(group)[:-1])) for group in (None, *groups)
-    }
+    paths = {group: tuple(reversed(nest.around(group))) for group in (None, *groups)}
     standing = {group: float(i) for i, group in enumerate(groups)}
     for items in layers:
         wish = {id(item): float(i) for i, item in enumerate(items)}
@@ -1665,7 +1656,7 @@ def arranged(
     items: Sequence[Item],
     depth: int,
     wish: Mapping[int, float],
-    paths: Mapping[str | None, tuple[str | None, ...]],
+    paths: Mapping[str | None, tuple[str, ...]],
     standing: Mapping[str, float],
     wishes: Mapping[str, list[float]] | None = None,
 ) -> list[Item]:
@@ -1713,9 +1704,7 @@ def count_crossings(layers: Sequence[Sequence[Item]]) -> int:
     return total
 
 
-def exchange_neighbours(
-    layers: Sequence[list[Item]], paths: Mapping[str | None, tuple[str | None, ...]]
-) -> None:
+def exchange_neighbours(layers: Sequence[list[Item]], paths: Mapping[str | None, tuple[str, ...]]) -> None:
     """Exchange neighbours, or an item and the group beside it, as long as fewer lines cross."""
     for _ in range(6):
         improved = False
@@ -1737,7 +1726,7 @@ def exchange_neighbours(
 
 
 def neighbours_at(
-    items: Sequence[Item], k: int, paths: Mapping[str | None, tuple[str | None, ...]]
+    items: Sequence[Item], k: int, paths: Mapping[str | None, tuple[str, ...]]
 ) -> tuple[list[Item], list[Item]]:
     """What ends at k and what begins after it, as blocks that may change places; empty: they may not."""
     one, two = paths[items[k].group], paths[items[k + 1].group]
@@ -1910,10 +1899,10 @@ def clear_of_titles(
     arcs: list[Arc] = []
     begun: set[str] = set()
     for items in layers:
-        present = {around for item in items for around in nest.around(item.group) if around is not None}
+        present = {around for item in items for around in nest.around(item.group)}
         for item in items:
             for group in nest.around(item.group):
-                if group is not None and group not in begun and item.kind == "node" and item.before:
+                if group not in begun and item.kind == "node" and item.before:
                     reach = int(item.breadth * PORT_SHARE[shapes[item.key]] / 2)
                     arcs.append((tops[group], index[id(item)], pads[group].across_least + reach, 0))
         begun |= present
@@ -2031,7 +2020,7 @@ def separations(
         arcs.append((last[0], variable, last[1] + distance + room, 0))
 
     for item in items:
-        around = [group for group in reversed(nest.around(item.group)) if group is not None]
+        around = nest.around(item.group)[::-1]
         while open_groups and open_groups != around[: len(open_groups)]:
             close()
         for group in around[len(open_groups) :]:
@@ -2135,8 +2124,7 @@ def group_reaches(
     for i, items in enumerate(layers):
         for item in items:
             for around in nest.around(item.group):
-                if around is not None:
-                    spanned[around].append(i)
+                spanned[around].append(i)
     reaches: dict[str, Reach] = {}
     for group in deepest_first(spec, nest):
         first, last = spanned[group.id][0], spanned[group.id][-1]
@@ -2155,7 +2143,7 @@ def group_reaches(
 
 def deepest_first(spec: Spec, nest: Nest) -> list[Group]:
     """The groups, each after those in it."""
-    return sorted(spec.groups, key=lambda group: -len(nest.parents[group.id]))
+    return sorted(spec.groups, key=lambda group: -len(nest.around(group.id)))
 
 
 def place_columns(
@@ -2478,7 +2466,7 @@ def free_units(spec: Spec, nest: Nest) -> list[tuple[str | None, list[str]]]:
     units: dict[tuple[str | None, str], list[str]] = {}
     for node in spec.nodes:
         if node.at is None:
-            free = [group for group in nest.around(node.group) if group is not None and group not in held]
+            free = [group for group in nest.around(node.group) if group not in held]
             units.setdefault((free[-1], "") if free else (None, node.id), []).append(node.id)
     return [(group, members) for (group, _), members in units.items()]
 
@@ -2496,14 +2484,14 @@ def shift_of_unit(
     owners = {node.id: node.group for node in spec.nodes}
     owner = owners[members[0]]
     if group is not None:
-        owner = nest.parents[group][0]
+        owner = nest.parents[group]
     linked = [
         other
         for edge in spec.edges
         for one, other in ((edge.source, edge.target), (edge.target, edge.source))
         if one in members and other in placed
     ]
-    siblings = [key for key in placed if owner in nest.around(owners[key])]
+    siblings = [key for key in placed if owner is None or owner in nest.around(owners[key])]
     near = linked or siblings or list(placed)
     by = (
         fmean(placed[key].x - drawn.nodes[key].x for key in near),
@@ -2511,13 +2499,13 @@ def shift_of_unit(
     )
     single = with_loops(spec, sizes, members[0], drawn.nodes[members[0]])
     unit = drawn.groups[group] if group is not None else single
-    around = set(nest.around(owner))
+    around = nest.around(owner)
     obstacles = [grown(with_loops(spec, sizes, key, box), NODE_GAP) for key, box in placed.items()]
     borders = group_boxes(spec, sizes, nest, placed)
     obstacles += [grown(box, GROUP_GAP) for key, box in borders.items() if key not in around]
     # The groups around it grow to take it in, and must not take in a stranger.
     inside = around_boxes([placed[key] for key in siblings]) if owner is not None and siblings else None
-    depth = 2 * GROUP_PAD * (len(around) - 1)
+    depth = 2 * GROUP_PAD * len(around)
     strangers = [box for key, box in placed.items() if key not in siblings]
     if inside is not None:
         strangers = [box for box in strangers if not touch(box, grown(inside, depth))]
@@ -3712,8 +3700,9 @@ def draw(spec: Spec, theme: Theme, placed: Placed, folder: Path) -> Document:
     files: dict[str, object] = {}
     elements: list[Element] = []
     shapes: dict[str, Element] = {}
-    insides = Insides({group.id: group for group in spec.groups})
-    occupied = {group for node in spec.nodes for group in insides.around(node.group)}
+    nest = Nest.of(spec.groups)
+    insides = Insides(nest, frozenset(group.id for group in spec.groups if group.frame))
+    occupied = {group for node in spec.nodes for group in nest.around(node.group)}
     for group in spec.groups:
         if group.id in occupied:
             elements += draw_group(group, placed.groups[group.id], theme, insides)
@@ -3727,7 +3716,7 @@ def draw(spec: Spec, theme: Theme, placed: Placed, folder: Path) -> Document:
         elements += draw_note(note, placed.notes[note.id], theme)
     nodes = {node.id: node for node in spec.nodes}
     for edge in spec.edges:
-        within = insides.shared(nodes[edge.source].group, nodes[edge.target].group)
+        within = nest.common(nodes[edge.source].group, nodes[edge.target].group)
         frame = placed.groups.get(insides.frame(within) or "")
         elements += draw_edge(edge, placed.routes[edge.id], shapes, theme, insides, within, frame)
     if spec.title:
@@ -3758,32 +3747,20 @@ def document(elements: Sequence[Element], files: Mapping[str, object], backgroun
 
 @dataclass(frozen=True)
 class Insides:
-    """Which groups are around what."""
+    """What Excalidraw is told of the groups and frames that an element is in."""
 
-    groups: Mapping[str, Group]
-
-    def around(self, group: str | None) -> list[str]:
-        """The group and those around it, the innermost first."""
-        chain = []
-        while group is not None:
-            chain.append(group)
-            group = self.groups[group].group
-        return chain
-
-    def shared(self, one: str | None, other: str | None) -> str | None:
-        """The innermost group that both are in."""
-        others = self.around(other)
-        return next((group for group in self.around(one) if group in others), None)
+    nest: Nest
+    frames: frozenset[str]
 
     def frame(self, group: str | None) -> str | None:
         """The frame around it; a frame is never inside of anything, so there is at most one."""
-        return next((id_ for id_ in self.around(group) if self.groups[id_].frame), None)
+        return next((id_ for id_ in self.nest.around(group) if id_ in self.frames), None)
 
     def fields(self, group: str | None) -> dict[str, object]:
         """groupIds (what is selected together) and frameId of an element in that group."""
         frame = self.frame(group)
         return {
-            "groupIds": [element_id(f"group {id_}") for id_ in self.around(group) if id_ != frame],
+            "groupIds": [element_id(f"group {id_}") for id_ in self.nest.around(group) if id_ != frame],
             "frameId": element_id(f"group {frame}") if frame is not None else None,
         }
 
@@ -3917,7 +3894,7 @@ def draw_group(group: Group, box: Box, theme: Theme, insides: Insides) -> list[E
         key = order_key("2", name, "z")
         frame = element(name, "frame", box, key, strokeColor="#bbb")
         return [{**frame, "name": group.label or None}]
-    depth = DIGITS[10 + len(insides.around(group.id))]
+    depth = DIGITS[10 + len(insides.nest.around(group.id))]
     fields = insides.fields(group.id)
     outline = element(
         name,
