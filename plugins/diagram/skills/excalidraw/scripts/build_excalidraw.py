@@ -1268,24 +1268,43 @@ def node_ranks(spec: Spec, turned: set[str]) -> dict[str, int]:
 Arc = tuple[int, int, int, int]  # tail, head, least length, weight
 
 
+@dataclass(frozen=True)
+class Network:
+    """The arcs by their numbers, as a column of each of their four values, and those at each end."""
+
+    tails: Sequence[int]
+    heads: Sequence[int]
+    lengths: Sequence[int]
+    weights: Sequence[int]
+    outgoing: Sequence[Sequence[int]]
+    incoming: Sequence[Sequence[int]]
+
+    @classmethod
+    def of(cls, count: int, arcs: Sequence[Arc]) -> Network:
+        outgoing: list[list[int]] = [[] for _ in range(count)]
+        incoming: list[list[int]] = [[] for _ in range(count)]
+        for a, (tail, head, _, _) in enumerate(arcs):
+            outgoing[tail].append(a)
+            incoming[head].append(a)
+        tails, heads, lengths, weights = ([arc[k] for arc in arcs] for k in range(4))
+        return cls(tails, heads, lengths, weights, outgoing, incoming)
+
+    def slack(self, a: int, y: Sequence[int]) -> int:
+        """How much longer an arc is than it has to be."""
+        return y[self.heads[a]] - y[self.tails[a]] - self.lengths[a]
+
+
 def network_simplex(count: int, arcs: Sequence[Arc]) -> list[int]:
     """Integers y, each y[head] - y[tail] at least its length, with the least sum of weight * difference.
 
     The arcs have no cycle and connect all. Gansner, Koutsofios, North and Vo, "A technique for drawing
     directed graphs" (1993), sections 2.3 and 2.4.
     """
-    tails = [arc[0] for arc in arcs]
-    heads = [arc[1] for arc in arcs]
-    lengths = [arc[2] for arc in arcs]
-    weights = [arc[3] for arc in arcs]
-    outgoing: list[list[int]] = [[] for _ in range(count)]
-    incoming: list[list[int]] = [[] for _ in range(count)]
-    for a in range(len(arcs)):
-        outgoing[tails[a]].append(a)
-        incoming[heads[a]].append(a)
-    y = longest_paths(count, tails, heads, lengths, outgoing, incoming)
+    network = Network.of(count, arcs)
+    tails, heads = network.tails, network.heads
+    y = longest_paths(network)
     tree: list[set[int]] = [set() for _ in range(count)]
-    for a in tight_tree(y, tails, heads, lengths, outgoing, incoming):
+    for a in tight_tree(y, network):
         tree[tails[a]].add(a)
         tree[heads[a]].add(a)
 
@@ -1316,7 +1335,8 @@ def network_simplex(count: int, arcs: Sequence[Arc]) -> list[int]:
     cut = [0] * len(arcs)
     balance = [0] * count  # of a subtree: weight that enters it less weight that leaves it
     for at in range(count):
-        balance[at] = sum(weights[a] for a in incoming[at]) - sum(weights[a] for a in outgoing[at])
+        entering_weight = sum(network.weights[a] for a in network.incoming[at])
+        balance[at] = entering_weight - sum(network.weights[a] for a in network.outgoing[at])
     for at in by_number[:-1]:
         a = parent_arc[at]
         # The arcs across the cut, counted as positive in the direction of the tree arc.
@@ -1354,10 +1374,10 @@ def network_simplex(count: int, arcs: Sequence[Arc]) -> list[int]:
         entering, least = -1, 0
         first, last = low[root], number[root]
         for at in below:
-            for a in incoming[at] if tail_below else outgoing[at]:
+            for a in network.incoming[at] if tail_below else network.outgoing[at]:
                 other = tails[a] if tail_below else heads[a]
                 if not first <= number[other] <= last:
-                    slack = y[heads[a]] - y[tails[a]] - lengths[a]
+                    slack = network.slack(a, y)
                     if entering < 0 or slack < least:
                         entering, least = a, slack
         if entering < 0:
@@ -1379,40 +1399,27 @@ def network_simplex(count: int, arcs: Sequence[Arc]) -> list[int]:
     return [value - lowest for value in y]
 
 
-def longest_paths(
-    count: int,
-    tails: Sequence[int],
-    heads: Sequence[int],
-    lengths: Sequence[int],
-    outgoing: Sequence[Sequence[int]],
-    incoming: Sequence[Sequence[int]],
-) -> list[int]:
+def longest_paths(network: Network) -> list[int]:
     """The least y that the lengths of the arcs allow."""
-    y = [0] * count
-    waiting = [len(arcs) for arcs in incoming]
-    ready = [at for at in range(count) if not waiting[at]]
+    waiting = [len(arcs) for arcs in network.incoming]
+    y = [0] * len(waiting)
+    ready = [at for at, n in enumerate(waiting) if not n]
     for at in ready:
-        for a in outgoing[at]:
-            head = heads[a]
-            y[head] = max(y[head], y[tails[a]] + lengths[a])
+        for a in network.outgoing[at]:
+            head = network.heads[a]
+            y[head] = max(y[head], y[at] + network.lengths[a])
             waiting[head] -= 1
             if not waiting[head]:
                 ready.append(head)
-    assert len(ready) == count, "the arcs have a cycle"
+    assert len(ready) == len(y), "the arcs have a cycle"
     return y
 
 
-def tight_tree(
-    y: list[int],
-    tails: Sequence[int],
-    heads: Sequence[int],
-    lengths: Sequence[int],
-    outgoing: Sequence[Sequence[int]],
-    incoming: Sequence[Sequence[int]],
-) -> list[int]:
+def tight_tree(y: list[int], network: Network) -> list[int]:
     """Arcs without slack that connect all; moves `y` to make them so."""
     # The tree grows from 0. When it moves by a step, all slacks of the arcs that leave it shrink or grow
     # alike, so two heaps with one offset stay in order.
+    tails, heads = network.tails, network.heads
     grown = [False] * len(y)
     moved = 0
     leaving: list[tuple[int, int]] = []
@@ -1424,12 +1431,12 @@ def tight_tree(
         grown[at] = True
         joined.append(at)
         y[at] -= moved  # y is kept without the tree's own movement until the end
-        for a in outgoing[at]:
+        for a in network.outgoing[at]:
             if not grown[heads[a]]:
-                heappush(leaving, (y[heads[a]] - y[at] - lengths[a], a))
-        for a in incoming[at]:
+                heappush(leaving, (network.slack(a, y), a))
+        for a in network.incoming[at]:
             if not grown[tails[a]]:
-                heappush(entering, (y[at] - y[tails[a]] - lengths[a], a))
+                heappush(entering, (network.slack(a, y), a))
         while leaving and grown[heads[leaving[0][1]]]:
             heappop(leaving)
         while entering and grown[tails[entering[0][1]]]:
