@@ -465,9 +465,7 @@ class Theme:
 
 THEMES = {
     "slate": Theme("#2c3743", "#ffffff", "#ffffff", "#b4c1cf", palette=ON_DARK),
-    "light": Theme(
-        "#ffffff", "#1e293b", "#475569", "#64748b", "#ffffff", "#f5f7fa", line_width=1.5, palette=ON_LIGHT
-    ),
+    "light": Theme("#ffffff", "#1e293b", "#475569", "#64748b", "#ffffff", "#f5f7fa", palette=ON_LIGHT),
     "print": Theme("#ffffff", "#000000", "#000000", "#444444", stroke_width=1.5, line_width=1),
 }
 
@@ -533,11 +531,14 @@ def color_of(name: str | None, default: str, theme: Theme, place: str) -> str:
 PADDING_X = {"rectangle": 18, "ellipse": 12, "diamond": 8}
 PADDING_Y = 14
 BOUND_TEXT_PADDING = 5
+# How many times as wide and high as the room for its label a shape is; the others are as large.
+SHAPE_SCALE = {"ellipse": math.sqrt(2), "diamond": 2.0}
 SMALLEST_NODE = (120, 60)
 WIDEST_LABEL = {"rectangle": 200, "ellipse": 170, "diamond": 140, "text": 260, "image": 160}
 WIDEST_ARROW_LABEL = 150
 WIDEST_NOTE = 240
 WIDEST_WORD = 320
+UNBOUNDED = 10_000  # so wide that a text breaks at its own ends of lines alone
 IMAGE_SIDE = 80
 
 # What stays on one line: spaces, a word or its part up to a hyphen or slash, a Chinese, Japanese or Korean
@@ -602,10 +603,9 @@ class Text:
 
 def measure(spec: Spec, theme: Theme, folder: Path) -> Sizes:
     """The room that everything in the spec takes; images are looked up from the folder."""
-    small = functools.partial(wrap, font=FONTS[theme.font], size=theme.small_size)
-    labels = {edge.id: small(edge.label, widest=WIDEST_ARROW_LABEL) for edge in spec.edges if edge.label}
-    titles = {group.id: small(group.label, widest=10_000) for group in spec.groups if group.label}
-    notes = {note.id: small(note.text, widest=WIDEST_NOTE) for note in spec.notes}
+    labels = {edge.id: arrow_label(edge, theme) for edge in spec.edges if edge.label}
+    titles = {group.id: group_label(group, theme) for group in spec.groups if group.label}
+    notes = {note.id: note_text(note, theme) for note in spec.notes}
     return Sizes(
         nodes={node.id: node_size(node, theme, folder) for node in spec.nodes},
         edge_labels={id_: (text.width, text.height) for id_, text in labels.items()},
@@ -613,6 +613,18 @@ def measure(spec: Spec, theme: Theme, folder: Path) -> Sizes:
         notes={id_: (text.width, text.height) for id_, text in notes.items()},
         frames=frozenset(group.id for group in spec.groups if group.frame),
     )
+
+
+def arrow_label(edge: Edge, theme: Theme) -> Text:
+    return wrap(edge.label, FONTS[theme.font], theme.small_size, WIDEST_ARROW_LABEL)
+
+
+def group_label(group: Group, theme: Theme) -> Text:
+    return wrap(group.label, FONTS[theme.font], theme.small_size, UNBOUNDED)
+
+
+def note_text(note: Note, theme: Theme) -> Text:
+    return wrap(note.text, FONTS[theme.font], theme.small_size, WIDEST_NOTE)
 
 
 def node_size(node: Node, theme: Theme, folder: Path) -> Size:
@@ -628,13 +640,13 @@ def labelled_size(node: Node, font: int, size: float) -> Size:
         width, height = node.size
         width = max(width, smallest_width(node, font, size))
         text = wrap(node.label, font, size, label_room(node.shape, width))
-        return width, max(height, smallest_height(node.shape, text.height))
+        return width, max(height, with_room_for(node.shape, text.height))
     text = balanced(node.label, font, size, WIDEST_LABEL[node.shape])
     if node.shape == "text":
         return text.width, text.height
-    scale = {"rectangle": 1.0, "ellipse": math.sqrt(2), "diamond": 2.0}[node.shape]
+    scale = SHAPE_SCALE.get(node.shape, 1)
     width = scale * (text.width + 2 * PADDING_X[node.shape])
-    height = max(smallest_height(node.shape, text.height), scale * (text.height + PADDING_Y))
+    height = max(with_room_for(node.shape, text.height), scale * (text.height + PADDING_Y))
     # Sizes on a grid, so that neighbours with labels of nearly one length are of one size.
     return max(SMALLEST_NODE[0], 20 * math.ceil(width / 20)), max(
         SMALLEST_NODE[1], 10 * math.ceil(height / 10)
@@ -642,28 +654,29 @@ def labelled_size(node: Node, font: int, size: float) -> Size:
 
 
 def label_room(shape: str, width: float) -> float:
-    """The width that a label may take inside a shape, Excalidraw's own padding and a little more kept free.
-
-    The rule is the one of getBoundTextMaxWidth in Excalidraw.
-    """
-    inner = {"ellipse": width / math.sqrt(2), "diamond": width / 2}.get(shape, width)
+    """The width that a label may take in a shape, Excalidraw's own padding and a little more kept free."""
     if shape == "text":
-        return inner
-    room = inner - 2 * BOUND_TEXT_PADDING
+        return width
+    room = excalidraw_room(shape, width)
     return room - min(2 * (PADDING_X[shape] - BOUND_TEXT_PADDING), 0.1 * max(0, room))
+
+
+def excalidraw_room(shape: str, width: float) -> float:
+    """The width (or height) for a label in a shape, by Excalidraw's getBoundTextMaxWidth (or Height)."""
+    return width / SHAPE_SCALE.get(shape, 1) - 2 * BOUND_TEXT_PADDING
+
+
+def with_room_for(shape: str, width: float) -> float:
+    """The width (or height) of a shape that has that room for a label."""
+    return width if shape == "text" else (width + 2 * BOUND_TEXT_PADDING) * SHAPE_SCALE.get(shape, 1)
 
 
 def smallest_width(node: Node, font: int, size: float) -> float:
     """The width at which the widest character has room; any label fits into any width above it."""
     width = max(line_width(grapheme, font, size) for grapheme in split_graphemes(node.label))
-    # Of the room in a shape a tenth is kept free.
-    inner = width / 0.9 + 2 * BOUND_TEXT_PADDING
-    return {"text": width, "ellipse": inner * math.sqrt(2), "diamond": inner * 2}.get(node.shape, inner)
-
-
-def smallest_height(shape: str, text_height: float) -> float:
-    inner = text_height + 2 * BOUND_TEXT_PADDING
-    return {"text": text_height, "ellipse": inner * math.sqrt(2), "diamond": inner * 2}.get(shape, inner)
+    if node.shape == "text":
+        return width
+    return with_room_for(node.shape, width / 0.9)  # of the room in a shape a tenth is kept free
 
 
 def wrap(text: str, font: int, size: float, widest: float) -> Text:
@@ -3918,7 +3931,7 @@ def draw_group(group: Group, box: Box, theme: Theme, insides: Insides) -> list[E
     )
     if not group.label:
         return [outline]
-    text = wrap(group.label, FONTS[theme.font], theme.small_size, 10_000)
+    text = group_label(group, theme)
     at = box.x + GROUP_LABEL_AT[0], box.y + GROUP_LABEL_AT[1]
     key = label_key(str(outline["index"]))
     return [
@@ -4025,7 +4038,7 @@ def picture_file(file_id: str, content: bytes) -> dict[str, object]:
 
 def draw_note(note: Note, box: Box, theme: Theme) -> list[Element]:
     name = f"note {note.id}"
-    text = wrap(note.text, FONTS[theme.font], theme.small_size, WIDEST_NOTE)
+    text = note_text(note, theme)
     return [
         text_element(name, text, note.text, (box.x, box.y), order_key("6", name), strokeColor=theme.muted)
     ]
@@ -4033,7 +4046,7 @@ def draw_note(note: Note, box: Box, theme: Theme) -> list[Element]:
 
 def draw_title(title: str, elements: Sequence[Element], theme: Theme) -> Element:
     """The title over the top left corner of everything else."""
-    text = wrap(title, FONTS[theme.font], theme.title_size, 10_000)
+    text = wrap(title, FONTS[theme.font], theme.title_size, UNBOUNDED)
     left = min((element["x"] for element in elements), default=0)
     top = min((element["y"] + min(0, lowest(element)) for element in elements), default=0)
     at = left, top - TITLE_GAP - text.height
@@ -4094,7 +4107,7 @@ def draw_edge(
     )
     if not edge.label:
         return [arrow]
-    text = wrap(edge.label, FONTS[theme.font], theme.small_size, WIDEST_ARROW_LABEL)
+    text = arrow_label(edge, theme)
     center = route.label.center if route.label is not None else middle_of(points)
     label = bound_label(arrow, text, edge.label, theme.muted if edge.color is None else color, center)
     return [arrow, label]
@@ -4572,7 +4585,7 @@ def refit(element: Element, container: Element | None) -> None:
     if element["fontFamily"] not in LINE_HEIGHTS:
         return
     if container is None:
-        room = 10_000 if element["autoResize"] else max(room, element["width"])
+        room = UNBOUNDED if element["autoResize"] else max(room, element["width"])
     text = wrap(element["originalText"], element["fontFamily"], element["fontSize"], room)
     center = box_of(container).center if container and is_boxed else box_of(element).center
     element.update(text="\n".join(text.lines), width=text.width, height=text.height)
@@ -5071,11 +5084,6 @@ def text_faults(element: Element, by_id: Mapping[str, Element], position: Mappin
     if not found and not container["angle"] and not touch(box_of(element), grown(drawn_box(container), 24)):
         found.append(f"stands outside its container {container_id!r}, and Excalidraw leaves it there")
     return found
-
-
-def excalidraw_room(shape: str, width: float) -> float:
-    """The width (or height) for a label in a shape, by Excalidraw's getBoundTextMaxWidth (or Height)."""
-    return {"ellipse": width / math.sqrt(2), "diamond": width / 2}.get(shape, width) - 2 * BOUND_TEXT_PADDING
 
 
 def narrowest_width(text: str, font: int, size: float) -> float:
