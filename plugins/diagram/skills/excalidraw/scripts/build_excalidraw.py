@@ -172,7 +172,7 @@ def read_spec(data: object) -> Spec:
     spec = Fields(data, "the spec", "title theme direction nodes groups edges notes")
     theme = spec.value("theme", "slate")
     if not isinstance(theme, (str, dict)):
-        raise DiagramError(f"the spec: theme is {theme!r}, not a name or an object")
+        raise spec.wrong("theme", "a name or an object")
     groups = tuple(read_group(item, f"groups[{i}]") for i, item in enumerate(spec.items("groups")))
     nodes = tuple(read_node(item, f"nodes[{i}]") for i, item in enumerate(spec.items("nodes")))
     notes = [read_note(item, i) for i, item in enumerate(spec.items("notes"))]
@@ -3861,6 +3861,11 @@ def element(name: str, type_: str, box: Box, key: str, **fields: object) -> Elem
     }
 
 
+def name_of(element: Element) -> str:
+    """What an element was drawn as here: "node api", "label of node api", "edge api -> queue"…"""
+    return str(element["customData"]["name"])
+
+
 def box_of(element: Element) -> Box:
     return Box(element["x"], element["y"], element["width"], element["height"])
 
@@ -3975,7 +3980,7 @@ def bound_label(
     """The text in the middle of its container, or around the point where an arrow carries it."""
     x, y = center or box_of(container).center
     return text_element(
-        f"label of {container['customData']['name']}",
+        f"label of {name_of(container)}",
         text,
         words,
         (x - text.width / 2, y - text.height / 2),
@@ -4280,11 +4285,15 @@ ARROW_PLACE = (
 def fingerprint(element: Element) -> dict[str, str]:
     """The element's name, and the hash of each aspect of it."""
     hashes = {aspect: aspect_hash(element, aspect) for aspect in ASPECTS}
-    return {"name": element["customData"]["name"], **hashes}
+    return {"name": name_of(element), **hashes}
 
 
 def aspect_hash(element: Element, aspect: str) -> str:
     values = [element.get(key) for key in ASPECTS[aspect]]
+    return short_hash(values)
+
+
+def short_hash(values: Sequence[object]) -> str:
     return f"{hash_of(json.dumps(plain_numbers(values))) & 0xFFFFFF:06x}"
 
 
@@ -4295,7 +4304,7 @@ def is_edited(element: Element, aspect: str) -> bool:
 def given(thing: Node | Edge) -> str:
     """A hash of what the spec alone decides: when that changes, it goes before what is in the file."""
     values = [thing.shape, thing.at, thing.size] if isinstance(thing, Node) else [thing.kind]
-    return f"{hash_of(json.dumps(plain_numbers(values))) & 0xFFFFFF:06x}"
+    return short_hash(values)
 
 
 def note_given(drawing: Document, spec: Spec) -> None:
@@ -4303,7 +4312,7 @@ def note_given(drawing: Document, spec: Spec) -> None:
     hashes = {f"node {node.id}": given(node) for node in spec.nodes}
     hashes |= {f"edge {edge.id}": given(edge) for edge in spec.edges}
     for element in drawing["elements"]:
-        name = element["customData"]["name"]
+        name = name_of(element)
         if name in hashes:
             element["customData"]["given"] = hashes[name]
 
@@ -4330,28 +4339,33 @@ def with_edits(spec: Spec, file: Document) -> Spec:
         title=edited_words(drawn.get("title"), spec.title),
         nodes=[node_with_edits(node, drawn) for node in spec.nodes],
         groups=[
-            dataclasses.replace(group, label=edited_words(drawn.get(label_name("group", group)), group.label))
+            dataclasses.replace(group, label=edited_words(drawn.get(words_name(group)), group.label))
             for group in spec.groups
         ],
         edges=[edge_with_edits(edge, drawn) for edge in spec.edges],
         notes=[
             dataclasses.replace(
                 note,
-                text=edited_words(drawn.get(f"note {note.id}"), note.text),
-                at=edited_place(drawn.get(f"note {note.id}"), note.at),
+                text=edited_words(drawn.get(words_name(note)), note.text),
+                at=edited_place(drawn.get(words_name(note)), note.at),
             )
             for note in spec.notes
         ],
     )
 
 
-def label_name(kind: str, thing: Group | Edge) -> str:
-    return f"group {thing.id}" if getattr(thing, "frame", False) else f"label of {kind} {thing.id}"
+def words_name(thing: Node | Group | Edge | Note) -> str:
+    """The name of the element with the words of a thing: its label, or itself where it is all words."""
+    if isinstance(thing, Node):
+        return f"node {thing.id}" if thing.shape == "text" else f"label of node {thing.id}"
+    if isinstance(thing, Group):
+        return f"group {thing.id}" if thing.frame else f"label of group {thing.id}"
+    return f"note {thing.id}" if isinstance(thing, Note) else f"label of edge {thing.id}"
 
 
 def node_with_edits(node: Node, drawn: Mapping[str, Element]) -> Node:
     shape = drawn.get(f"node {node.id}")
-    words = shape if node.shape == "text" else drawn.get(f"label of node {node.id}")
+    words = drawn.get(words_name(node))
     label = node.label
     if shape is None or shape["type"] != node.shape:
         return dataclasses.replace(node, label=edited_words(words, label))
@@ -4372,7 +4386,7 @@ def node_with_edits(node: Node, drawn: Mapping[str, Element]) -> Node:
 
 
 def edge_with_edits(edge: Edge, drawn: Mapping[str, Element]) -> Edge:
-    arrow, words = drawn.get(f"edge {edge.id}"), drawn.get(label_name("edge", edge))
+    arrow, words = drawn.get(f"edge {edge.id}"), drawn.get(words_name(edge))
     way = Route(edge.kind, way_of(arrow), box_of(words) if words else None) if arrow else None
     return dataclasses.replace(edge, label=edited_words(words, edge.label), way=way)
 
@@ -4397,11 +4411,10 @@ def has_new_words(element: Element, words: str) -> bool:
 
 def overruled_words(spec: Spec, file: Document) -> list[str]:
     """A remark for each text that the spec and a person both changed."""
+    labelled: list[Node | Group | Edge] = [*spec.nodes, *spec.groups, *spec.edges]
     words = {"title": spec.title}
-    words |= {f"label of node {n.id}" if n.shape != "text" else f"node {n.id}": n.label for n in spec.nodes}
-    words |= {label_name("group", group): group.label for group in spec.groups}
-    words |= {label_name("edge", edge): edge.label for edge in spec.edges}
-    words |= {f"note {note.id}": note.text for note in spec.notes}
+    words |= {words_name(thing): thing.label for thing in labelled}
+    words |= {words_name(note): note.text for note in spec.notes}
     return [
         f"{name}: the file's {element.get('originalText') or element.get('name')!r} is now {words[name]!r}"
         for name, element in drawn_elements(file).items()
@@ -4413,16 +4426,16 @@ def keep_edits(new: Document, file: Document) -> Document:
     """The new drawing with what a person changed in the file: colours, arrows' ways, their own elements."""
     drawn = drawn_elements(file)
     pairs = [
-        (element, drawn[element["customData"]["name"]])
+        (element, drawn[name_of(element)])
         for element in new["elements"]
-        if drawn.get(element["customData"]["name"], {}).get("type") == element["type"]
+        if drawn.get(name_of(element), {}).get("type") == element["type"]
     ]
     for element, old in pairs:
         keep_style(element, old)
     keep_group_boxes(pairs, new["elements"])
     keep_ways(pairs, new["elements"])
     keep_texts(pairs, new["elements"])
-    clear_borders([e for e in new["elements"] if e["customData"]["name"] not in drawn], new["elements"])
+    clear_borders([e for e in new["elements"] if name_of(e) not in drawn], new["elements"])
     for element, old in pairs:
         for aspect in ASPECTS:
             # What is still as the person made it is their edit at the next update as well.
@@ -4461,10 +4474,10 @@ Pairs = Sequence[tuple[Element, Element]]  # an element as it is drawn now, and 
 
 def keep_group_boxes(pairs: Pairs, elements: Sequence[Element]) -> None:
     """Leaves the boxes of groups as they are in the file while they are around their own members, alone."""
-    nodes = [element for element in elements if element["customData"]["name"].startswith("node ")]
+    nodes = [element for element in elements if name_of(element).startswith("node ")]
     # The inner ones first: the outer ones are around them.
     for element, old in reversed(pairs):
-        if element["customData"]["name"].startswith("group "):
+        if name_of(element).startswith("group "):
             members = [e for e in elements if e["type"] != "arrow" and is_member(e, element)]
             strangers = [node for node in nodes if not is_member(node, element)]
             box = box_of(old)
@@ -4475,7 +4488,7 @@ def keep_group_boxes(pairs: Pairs, elements: Sequence[Element]) -> None:
 
 
 def is_member(element: Element, group: Element) -> bool:
-    if element is group or element["customData"]["name"].startswith("label of group "):
+    if element is group or name_of(element).startswith("label of group "):
         return False
     return group["id"] in element["groupIds"] or element["frameId"] == group["id"]
 
@@ -4487,7 +4500,7 @@ def keep_ways(pairs: Pairs, elements: Sequence[Element]) -> None:
     """
     old_boxes = {old["id"]: box_of(old) for _, old in pairs}
     new_boxes = {element["id"]: box_of(element) for element in elements}
-    nodes = {e["id"]: box_of(e) for e in elements if e["customData"]["name"].startswith("node ")}
+    nodes = {e["id"]: box_of(e) for e in elements if name_of(e).startswith("node ")}
     for element, old in pairs:
         if element["type"] != "arrow" or bound_ids(element) != bound_ids(old):
             continue
@@ -4519,12 +4532,12 @@ def is_near(end: Point, box: Box) -> bool:
 
 def keep_texts(pairs: Pairs, elements: Sequence[Element]) -> None:
     """Puts texts where they are in the file, as seen from what they belong to."""
-    by_name = {element["customData"]["name"]: element for element in elements}
+    by_name = {name_of(element): element for element in elements}
     old_by_id = {element["id"]: old for element, old in pairs}
     for element, old in pairs:
         if element["type"] != "text":
             continue
-        name = element["customData"]["name"]
+        name = name_of(element)
         owner = by_name.get(name.removeprefix("label of ")) if name.startswith("label of ") else None
         if is_edited(old, "style"):
             refit(element, owner if element["containerId"] else None)
@@ -4541,15 +4554,15 @@ def keep_texts(pairs: Pairs, elements: Sequence[Element]) -> None:
 
 def clear_borders(news: Sequence[Element], elements: Sequence[Element]) -> None:
     """Moves notes that are new off the borders of groups, which may have stayed as they are in the file."""
-    groups = [box_of(e) for e in elements if e["customData"]["name"].startswith("group ")]
+    groups = [box_of(e) for e in elements if name_of(e).startswith("group ")]
     ways = [way_of(element) for element in elements if element["type"] == "arrow"]
     for note in news:
-        if not note["customData"]["name"].startswith("note "):
+        if not name_of(note).startswith("note "):
             continue
         solid = [
             box_of(e)
             for e in elements
-            if e is not note and e["type"] != "arrow" and not e["customData"]["name"].startswith("group ")
+            if e is not note and e["type"] != "arrow" and not name_of(e).startswith("group ")
         ]
 
         def fits(box: Box, solid: Sequence[Box] = solid) -> bool:
@@ -4574,8 +4587,12 @@ def keep_label_on_way(label: Element, old: Element, arrow: Element, old_arrow: E
         old_arrow["x"],
         old_arrow["y"],
     ):
-        x, y = box_of(old).center
-        label.update(x=x - label["width"] / 2, y=y - label["height"] / 2)
+        center_on(label, box_of(old).center)
+
+
+def center_on(element: Element, center: Point) -> None:
+    box = Box.around(center, box_of(element).size)
+    element.update(x=box.x, y=box.y)
 
 
 def refit(element: Element, container: Element | None) -> None:
@@ -4591,7 +4608,7 @@ def refit(element: Element, container: Element | None) -> None:
     element.update(text="\n".join(text.lines), width=text.width, height=text.height)
     element["lineHeight"] = LINE_HEIGHTS[text.font]
     if container is not None:
-        element.update(x=center[0] - text.width / 2, y=center[1] - text.height / 2)
+        center_on(element, center)
 
 
 def let_go(extras: Sequence[Element], ours: Sequence[Element]) -> None:
@@ -4616,8 +4633,7 @@ def follow_arrows(extras: Sequence[Element], ours: Sequence[Element]) -> None:
     for element in extras:
         arrow = arrows.get(element.get("containerId"))
         if arrow is not None and not touch(box_of(element), drawn_box(arrow)):
-            x, y = middle_of(way_of(arrow))
-            element.update(x=x - element["width"] / 2, y=y - element["height"] / 2)
+            center_on(element, middle_of(way_of(arrow)))
 
 
 def in_order(ours: Sequence[Element], extras: Sequence[Element]) -> list[Element]:
@@ -4998,7 +5014,7 @@ def whole_length(key: str) -> int:
 def reference_faults(element: Element, by_id: Mapping[str, Element]) -> list[str]:
     """Whether what boundElements lists is there and knows of it."""
     found = []
-    listed = [bound["id"] for bound in element["boundElements"] or ()]
+    listed = listed_ids(element)
     for id_, n in Counter(listed).items():
         other = by_id.get(id_)
         if n > 1:
@@ -5021,6 +5037,11 @@ def reference_faults(element: Element, by_id: Mapping[str, Element]) -> list[str
     if sum(id_ in by_id and by_id[id_]["type"] == "text" for id_ in listed) > 1:
         found.append("has more than one label")
     return found
+
+
+def listed_ids(element: Element) -> list[str]:
+    """The ids in an element's boundElements."""
+    return [bound["id"] for bound in element["boundElements"] or ()]
 
 
 def frame_faults(element: Element, by_id: Mapping[str, Element], position: Mapping[str, int]) -> list[str]:
@@ -5068,7 +5089,7 @@ def text_faults(element: Element, by_id: Mapping[str, Element], position: Mappin
         return [*found, f"containerId names {container_id!r}, which is not there, or is deleted"]
     if container["type"] not in ("rectangle", "ellipse", "diamond", "arrow"):
         return [*found, f"containerId names {container_id!r}, and a {container['type']} has no label"]
-    if element["id"] not in [bound["id"] for bound in container["boundElements"] or ()]:
+    if element["id"] not in listed_ids(container):
         found.append(f"its container {container_id!r} does not list it in boundElements")
     if position[element["id"]] != position[container_id] + 1:
         found.append(f"does not directly follow its container {container_id!r}")
@@ -5107,7 +5128,7 @@ def arrow_faults(element: Element, by_id: Mapping[str, Element]) -> list[str]:
             found.append(f"{key} names {id_!r}, which is not there, or is deleted")
         elif shape["type"] not in BINDABLE:
             found.append(f"{key} names {id_!r}, and nothing is bound to a {shape['type']}")
-        elif element["id"] not in [bound["id"] for bound in shape["boundElements"] or ()]:
+        elif element["id"] not in listed_ids(shape):
             found.append(
                 f"{id_!r} does not list it in boundElements: it would stay behind when that is moved"
             )
@@ -5506,10 +5527,7 @@ def build(spec: Spec, folder: Path, file: Document | None = None, engine: str = 
 
 def read_file(path: Path) -> object:
     """The drawing in an .excalidraw or .excalidraw.svg file, or the JSON in any other."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DiagramError(f"{path}: {getattr(error, 'strerror', None) or 'is not UTF-8'}") from error
+    text = read_text(path)
     if path.suffix == ".svg":
         with errors_of(path):
             return drawing_in_svg(text)
@@ -5524,6 +5542,13 @@ def read_file(path: Path) -> object:
         raise DiagramError(f"{path}: is JSON with too many digits or levels to be read") from error
 
 
+def read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DiagramError(f"{path}: {getattr(error, 'strerror', None) or 'is not UTF-8'}") from error
+
+
 def with_keys_once(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     """A JSON object; DiagramError where it has a key twice, of which JSON would keep the last alone."""
     found = dict(pairs)
@@ -5536,10 +5561,7 @@ def with_keys_once(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
 
 def mermaid_file(path: Path) -> dict[str, Any]:
     """The flowchart of a file as a spec."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DiagramError(f"{path}: is not UTF-8") from error
+    text = read_text(path)
     with errors_of(path):
         return spec_of_mermaid(text)
 
