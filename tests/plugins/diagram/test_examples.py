@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugins.diagram.drawing import EXAMPLES, PLUGIN, drawing, drawn_example, script, svg_of
+from plugins.diagram.skills.excalidraw.scripts import build_excalidraw
+from plugins.diagram.skills.excalidraw.scripts.build_excalidraw import drawing_in_svg, faults
+from tests.plugins.diagram.drawing import EXAMPLES, PLUGIN, drawing, drawn_example, svg_of
 
 ROOT = PLUGIN.parents[1]
 SKILL = (PLUGIN / "skills" / "excalidraw" / "SKILL.md").read_text(encoding="utf-8")
@@ -22,7 +24,7 @@ NAMES = sorted(path.name.removesuffix(".spec.json") for path in EXAMPLES.glob("*
 @pytest.mark.parametrize("name", NAMES)
 def test_an_example_is_drawn_sound_and_the_same_each_time(name: str) -> None:
     spec = json.loads((EXAMPLES / f"{name}.spec.json").read_text(encoding="utf-8"))
-    assert script().faults(json.loads(drawn_example(name))) == []
+    assert faults(json.loads(drawn_example(name))) == []
     assert drawing(spec) == drawn_example(name)
 
 
@@ -31,8 +33,8 @@ def test_the_picture_of_the_readme_is_what_its_spec_draws() -> None:
     committed, drawn = picture.read_text(encoding="utf-8"), svg_of(drawn_example("ralph-map"))
     # What is embedded is compressed, and not everywhere to the same bytes.
     payload = re.compile(r"(?s)<metadata>.*?</metadata>")
-    assert (script().drawing_in_svg(committed), payload.sub("", committed)) == (
-        script().drawing_in_svg(drawn),
+    assert (drawing_in_svg(committed), payload.sub("", committed)) == (
+        drawing_in_svg(drawn),
         payload.sub("", drawn),
     ), f"doit diagram:ralph-map && cp build/diagrams/{picture.name} sites/ralph/"
 
@@ -45,7 +47,7 @@ def test_the_worked_example_of_the_skill_is_drawn() -> None:
 
 
 def test_the_skill_names_every_key_of_a_spec_and_of_a_theme() -> None:
-    build = script()
+    build = build_excalidraw
     kinds = (build.Spec, build.Node, build.Group, build.Edge, build.Note, build.Theme)
     keys = {field.name for kind in kinds for field in dataclasses.fields(kind)}
     keys -= {"source", "target", "way"}  # from and to in a spec; and what only an updated file has
@@ -58,7 +60,7 @@ def test_the_skill_names_every_key_of_a_spec_and_of_a_theme() -> None:
 
 def test_the_skill_and_the_documentation_name_every_option_of_the_script() -> None:
     usage = subprocess.run(
-        [sys.executable, str(PLUGIN / "skills" / "excalidraw" / "scripts" / "build_excalidraw.py"), "--help"],
+        [sys.executable, build_excalidraw.__file__, "--help"],
         capture_output=True,
         text=True,
         check=True,

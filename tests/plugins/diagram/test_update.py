@@ -119,10 +119,11 @@ def test_an_arrow_is_of_the_kind_that_the_spec_says_when_that_changes(tmp_path: 
 def test_a_larger_font_of_a_person_stays_and_its_text_is_measured_anew(
     file: Document, tmp_path: Path
 ) -> None:
-    for name in ("label of node api", "title", "note note 1", "label of edge api -> queue"):
+    names = ("label of node api", "title", "note note 1", "label of edge api -> queue")
+    for name in names:
         named(file, name)["fontSize"] = 30
     new = draw_map(everything(), tmp_path, file)
-    for name in ("label of node api", "title", "note note 1", "label of edge api -> queue"):
+    for name in names:
         text = named(new, name)
         assert text["fontSize"] == 30
         assert text["height"] == 37.5 * len(text["text"].split("\n"))
@@ -166,23 +167,18 @@ def test_an_edit_is_kept_again_and_again(file: Document, tmp_path: Path) -> None
 
 
 def test_words_of_a_person_stay_until_the_spec_says_others(file: Document, tmp_path: Path) -> None:
-    for name in (
+    names = (
         "title",
         "label of node api",
         "label of edge api -> queue",
         "note note 1",
         "label of group inner",
-    ):
+    )
+    for name in names:
         named(file, name).update(text="Mine", originalText="Mine")
     named(file, "group frame")["name"] = "Mine"
     new = draw_map(everything(), tmp_path, file)
-    for name in (
-        "title",
-        "label of node api",
-        "label of edge api -> queue",
-        "note note 1",
-        "label of group inner",
-    ):
+    for name in names:
         assert named(new, name)["originalText"] == "Mine"
     assert named(new, "group frame")["name"] == "Mine"
     spec = everything()
@@ -341,24 +337,30 @@ def test_what_somebody_drew_and_wrote_in_excalidraw_stays(build: str, tmp_path: 
     assert named(new, "node c")["type"] == "rectangle"
 
 
-def test_the_command_updates_the_file_in_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = draw_map(everything(), tmp_path)
-    named(file, "node api")["strokeColor"] = "#ff0000"
-    spec, out = tmp_path / "map.json", tmp_path / "map.excalidraw"
+def update_command(file: Document, folder: Path) -> tuple[int, Path]:
+    """Runs the script on the whole map and that file: its exit status, and where the file is."""
+    spec, out = folder / "map.json", folder / "map.excalidraw"
     spec.write_text(json.dumps(everything()))
     out.write_text(json.dumps(file))
-    assert main(["--spec", str(spec), "--update", str(out)]) == 0
+    return main(["--spec", str(spec), "--update", str(out)]), out
+
+
+def test_the_command_updates_the_file_in_place(
+    file: Document, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named(file, "node api")["strokeColor"] = "#ff0000"
+    status, out = update_command(file, tmp_path)
+    assert status == 0
     assert capsys.readouterr().out == f"{out}\n"
     assert named(json.loads(out.read_text()), "node api")["strokeColor"] == "#ff0000"
 
 
-def test_a_file_that_is_broken_is_not_updated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = draw_map(everything(), tmp_path)
+def test_a_file_that_is_broken_is_not_updated(
+    file: Document, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     named(file, "node api")["x"] = "100"
-    spec, out = tmp_path / "map.json", tmp_path / "map.excalidraw"
-    spec.write_text(json.dumps(everything()))
-    out.write_text(json.dumps(file))
-    assert main(["--spec", str(spec), "--update", str(out)]) == 1
+    status, out = update_command(file, tmp_path)
+    assert status == 1
     assert "x is '100', not a number" in capsys.readouterr().err
     assert json.loads(out.read_text()) == file
 

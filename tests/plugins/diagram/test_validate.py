@@ -100,9 +100,7 @@ def doubles_an_id(file: Document) -> str:
 def binds_to_nothing(file: Document) -> str:
     element = named(file, "edge api -> queue")
     element["endBinding"]["elementId"] = "gone"
-    queue = named(file, "node queue")
-    queue["boundElements"] = [b for b in queue["boundElements"] if b["id"] != element["id"]]
-    return str(element["id"])
+    return unlists("node queue", "edge api -> queue")(file)
 
 
 def makes_an_elbow_diagonal(file: Document) -> str:
@@ -151,11 +149,6 @@ def takes_the_file_away(file: Document) -> str:
     return str(named(file, "node logo")["id"])
 
 
-def empties_the_file(file: Document) -> str:
-    next(iter(file["files"].values()))["dataURL"] = ""
-    return str(named(file, "node logo")["id"])
-
-
 def swaps_two_labels(file: Document) -> str:
     one, other = named(file, "label of node api"), named(file, "label of node queue")
     one["containerId"], other["containerId"] = other["containerId"], one["containerId"]
@@ -163,11 +156,8 @@ def swaps_two_labels(file: Document) -> str:
 
 
 def hangs_a_label_on_text(file: Document) -> str:
-    element, text = named(file, "label of node api"), named(file, "node words")
-    api = named(file, "node api")
-    api["boundElements"] = [b for b in api["boundElements"] if b["id"] != element["id"]]
-    element["containerId"] = text["id"]
-    return str(element["id"])
+    named(file, "label of node api")["containerId"] = named(file, "node words")["id"]
+    return unlists("node api", "label of node api")(file)
 
 
 # What is done to a sound file, and what the validator has to say of it.
@@ -250,7 +240,7 @@ BROKEN: dict[str, tuple[Callable[[Document], str], str]] = {
     "a label is wider than its room": (sets("label of node api", "width", 400), "has room for"),
     "a text is empty": (sets("node words", "text", " "), "is empty, and Excalidraw drops it"),
     "an image has no file": (takes_the_file_away, "is not in files"),
-    "a file has no data": (empties_the_file, "has no dataURL"),
+    "a file has no data": (changes_the_picture(dataURL=""), "has no dataURL"),
     "a file is no picture": (
         changes_the_picture(mimeType="text/html", dataURL="data:text/html;base64,AAAA"),
         "is 'text/html', no picture",

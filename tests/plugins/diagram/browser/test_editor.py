@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
+from plugins.diagram.skills.excalidraw.scripts.build_excalidraw import faults
 from tests.plugins.diagram.browser.editor import (
     BUILDS,
     Editor,
@@ -17,7 +18,7 @@ from tests.plugins.diagram.browser.editor import (
     clipped_texts,
     left_behind,
 )
-from tests.plugins.diagram.drawing import drawing, drawn_by_chance, drawn_example, script, svg_of
+from tests.plugins.diagram.drawing import drawing, drawn_by_chance, drawn_example, svg_of
 
 EXAMPLES = ["ralph-layout", "ralph-map", "request", "shapes"]
 
@@ -101,7 +102,7 @@ def test_what_a_person_moved_and_saved_stays_when_the_spec_grows(editor: Editor)
     before = editor.scene()
     assert left_behind(editor) == []
     saved = editor.saved()
-    assert script().faults(json.loads(saved)) == []
+    assert faults(json.loads(saved)) == []
     spec = json.loads(json.dumps(SPEC))
     spec["nodes"].append({"id": "new", "label": "new"})
     spec["edges"].append({"from": "new", "to": "middle"})
