@@ -5,47 +5,13 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-SECRET = "what stands outside"
+from tests.fakes.mcp_files import Answer, Ground
 
 Arguments = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a tool answered."""
-
-    is_error: bool
-    text: str
-
-
-@dataclass
-class Ground:
-    """A fresh folder that a server may touch, and what lies around it."""
-
-    top: Path
-    root: Path = field(init=False)
-    outside: Path = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.root, self.outside = self.top / "root", self.top / "outside"
-        for folder in (self.root / "docs", self.outside, self.top / "root-evil"):
-            folder.mkdir(parents=True)
-        (self.root / "note.txt").write_text("one\ntwo\nthree\n")
-        for folder in (self.outside, self.top / "root-evil"):
-            (folder / "secret.txt").write_text(SECRET)
-
-    def is_untouched(self) -> bool:
-        """Whether everything outside is as it was, and the root is there."""
-        secrets = [self.outside / "secret.txt", self.top / "root-evil" / "secret.txt"]
-        return (
-            all(path.is_file() and path.read_text() == SECRET for path in secrets)
-            and len(list(self.outside.iterdir())) == 1
-            and (self.root / "note.txt").is_file()
-        )
 
 
 def nothing(ground: Ground) -> None:
@@ -88,8 +54,9 @@ def chain(ground: Ground) -> None:
 
 def linked_root(ground: Ground) -> Path:
     """The root's other name."""
-    (ground.top / "linked").symlink_to(ground.root)
-    return ground.top / "linked"
+    linked = ground.root.with_name("linked")
+    linked.symlink_to(ground.root)
+    return linked
 
 
 def hard_link(ground: Ground) -> None:

@@ -28,7 +28,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.mcp_cases import CASES, SECRET, Answer, Arguments, Case, Ground, edit
+from benchmarks.mcp_cases import CASES, Arguments, Case
+from tests.fakes.mcp_files import CALLS, SECRET, Answer, Ground, make_ground
 from tests.fakes.swapped_link import swapped_link
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -79,10 +80,10 @@ class Connection:
         """The answer of one tool. Raises HungError."""
         answer = self.request("tools/call", {"name": tool, "arguments": arguments})
         if "error" in answer:
-            return Answer(True, answer["error"]["message"])
+            return Answer(True, (answer["error"]["message"],))
         result = answer["result"]
-        text = "\n".join(block.get("text", "") for block in result["content"])
-        return Answer(bool(result.get("isError")), text)
+        blocks = (block.get("text", "") for block in result["content"])
+        return Answer(bool(result.get("isError")), tuple(blocks))
 
     def rss_mib(self) -> float:
         """The memory that the process holds."""
@@ -151,24 +152,7 @@ REFERENCE = Server(
 )
 
 
-# A call of each of our file tools that works, in this order.
-CALLS: Mapping[str, Arguments] = {
-    "read_file": {"path": "note.txt"},
-    "read_multiple_files": {"paths": ["note.txt"]},
-    "list_directory": {},
-    "directory_tree": {},
-    "file_info": {"path": "note.txt"},
-    "search_files": {"pattern": "*.txt"},
-    "search_text": {"query": "two"},
-    "write_file": {"path": "new.txt", "content": "new"},
-    "edit_file": edit("new.txt", "new", "newer"),
-    "create_directory": {"path": "folder"},
-    "move_file": {"source": "new.txt", "destination": "folder/new.txt"},
-    "delete_file": {"path": "folder", "recursive": True},
-}
-
-
-# The same of the others. ID is that of the chunk that the search finds.
+# A call of each of our other tools, in this order. ID is that of the chunk that the search finds.
 RAG_CALLS: Mapping[str, Arguments] = {
     "rag_ingest_file": {"path": "note.txt", "collection": "ralph"},
     "rag_ingest_directory": {"path": ".", "collection": "ralph"},
@@ -190,19 +174,19 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="ralph-mcp-") as folder:
         folders = (Path(folder) / str(number) for number in range(1_000))
         table = Table([server.name for server in SERVERS])
-        measured = [costs(server, Ground(next(folders)), arguments.calls) for server in SERVERS]
+        measured = [costs(server, make_ground(next(folders)), arguments.calls) for server in SERVERS]
         for name in measured[0]:
             table.add(name, [values[name] for values in measured])
         n_told = [0] * len(SERVERS)
         for case in CASES:
-            judged = [judge(server, case, Ground(next(folders))) for server in SERVERS]
+            judged = [judge(server, case, make_ground(next(folders))) for server in SERVERS]
             table.add(case.name, [verdict for verdict, _ in judged])
             n_told = [n + told for n, (_, told) in zip(n_told, judged, strict=True)]
-        raced = [race(server, Ground(next(folders))) for server in SERVERS]
+        raced = [race(server, make_ground(next(folders))) for server in SERVERS]
         table.add(f"a link swapped for {RACE_S:g} s of calls", raced)
         table.add("refusals that tell a path of the host", [str(n) for n in n_told])
         for era in ("legacy", "auto") if arguments.inspector else ():
-            print(inspect(era, Ground(next(folders))))
+            print(inspect(era, make_ground(next(folders))))
 
 
 SERVERS = (RALPH, REFERENCE)
@@ -272,12 +256,13 @@ def judge(server: Server, case: Case, ground: Ground) -> tuple[str, bool]:
         return "HANGS", False
     finally:
         connection.close()
-    told = answer.is_error and str(ground.top) in answer.text and str(ground.top) not in json.dumps(arguments)
+    top = str(ground.root.parent)
+    told = answer.is_error and top in answer.text and top not in json.dumps(arguments)
     if case.works:
         return ("works" if not answer.is_error and case.works(ground, answer) else "does not work"), told
     if SECRET in answer.text or (case.tool == "list_directory" and "secret" in answer.text):
         return "READS OUTSIDE", told
-    if not ground.is_untouched():
+    if not (ground.outside_is_untouched() and (ground.root / "note.txt").is_file()):
         return "CHANGES WHAT IS OUTSIDE", told
     return ("refused" if answer.is_error else "DOES IT"), told
 
@@ -288,7 +273,11 @@ def filled(value: Any, ground: Ground) -> Any:
         return {key: filled(item, ground) for key, item in value.items()}
     if isinstance(value, list):
         return [filled(item, ground) for item in value]
-    for name, path in (("root", ground.root), ("outside", ground.outside), ("linked", ground.top / "linked")):
+    for name, path in (
+        ("root", ground.root),
+        ("outside", ground.outside),
+        ("linked", ground.root.with_name("linked")),
+    ):
         value = value.replace(f"{{{name}}}", str(path)) if isinstance(value, str) else value
     return value
 
@@ -315,7 +304,7 @@ def inspect(era: str, ground: Ground) -> str:
     inspector = [str(WORK / "node_modules" / ".bin" / "mcp-inspector"), "--cli", "--protocol-era", era]
     variables = {
         **RALPH.environ(ground.root),
-        "RAG_DB_PATH": str(ground.top / "rag.db"),
+        "RAG_DB_PATH": str(ground.root.with_name("rag.db")),
         "RALPH_BUNDLE": str(BUNDLE),
     }
     environ = [f"-e{name}={value}" for name, value in variables.items()]

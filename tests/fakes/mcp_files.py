@@ -17,6 +17,21 @@ from ralph_fs.roots import Scope, read_scope
 from ralph_fs.settings import Settings
 
 SECRET = "what stands outside"
+# One call of each file tool that works, in this order.
+CALLS: Mapping[str, Mapping[str, Any]] = {
+    "read_file": {"path": "note.txt"},
+    "read_multiple_files": {"paths": ["note.txt", "docs/page.md"]},
+    "list_directory": {},
+    "directory_tree": {},
+    "file_info": {"path": "note.txt"},
+    "search_files": {"pattern": "*.md"},
+    "search_text": {"query": "algae"},
+    "write_file": {"path": "new.txt", "content": "new"},
+    "edit_file": {"path": "new.txt", "edits": [{"old_text": "new", "new_text": "newer"}]},
+    "create_directory": {"path": "folder"},
+    "move_file": {"source": "new.txt", "destination": "folder/new.txt"},
+    "delete_file": {"path": "folder", "recursive": True},
+}
 T = TypeVar("T")
 
 
@@ -36,8 +51,10 @@ class Ground:
 
     def outside_is_untouched(self) -> bool:
         """Whether everything around the root is as it was."""
-        kept = {"secret.txt": SECRET}
-        return tree_of(self.outside) == kept == tree_of(self.sibling)
+        return all(
+            tree_of(folder) == {"secret.txt": SECRET} and len(list(folder.iterdir())) == 1
+            for folder in (self.outside, self.sibling)
+        )
 
 
 @dataclass(frozen=True)
@@ -57,7 +74,7 @@ def make_ground(folder: Path) -> Ground:
     """Two files in a folder that is allowed, and a secret in each of two others."""
     root, outside, sibling = folder / "root", folder / "outside", folder / "root-evil"
     for new in (root, outside, sibling, root / "docs"):
-        new.mkdir()
+        new.mkdir(parents=True)
     (root / "note.txt").write_text("one\ntwo\nthree\n")
     (root / "docs" / "page.md").write_text("# Page\n\nThe pond has algae.\n")
     for other in (outside, sibling):

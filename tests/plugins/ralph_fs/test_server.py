@@ -20,28 +20,12 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import Tool
 
 from ralph_fs.server import make_server
-from tests.fakes.mcp_files import SECRET, Answer, Ground, answer_of, with_client
+from tests.fakes.mcp_files import CALLS, SECRET, Answer, Ground, answer_of, with_client
 from tests.fakes.server_process import environment
 
 PLUGIN = Path(__file__).resolve().parents[3] / "plugins" / "ralph-fs"
 MAX_FILE_TOKENS = 1_500
 MAX_TOKENS = 2_200
-
-# One call of each file tool that works, in this order.
-CALLS: Mapping[str, Mapping[str, Any]] = {
-    "read_file": {"path": "note.txt"},
-    "read_multiple_files": {"paths": ["note.txt", "docs/page.md"]},
-    "list_directory": {},
-    "directory_tree": {},
-    "file_info": {"path": "note.txt"},
-    "search_files": {"pattern": "*.md"},
-    "search_text": {"query": "algae"},
-    "write_file": {"path": "new.txt", "content": "new"},
-    "edit_file": {"path": "new.txt", "edits": [{"old_text": "new", "new_text": "newer"}]},
-    "create_directory": {"path": "folder"},
-    "move_file": {"source": "new.txt", "destination": "folder/new.txt"},
-    "delete_file": {"path": "folder", "recursive": True},
-}
 
 
 def tools_of(ground: Ground, mode: Literal["legacy", "auto"] = "auto") -> dict[str, Tool]:
