@@ -1042,25 +1042,27 @@ def packed(spec: Spec, sizes: Sizes, parts: Sequence[Placed]) -> Placed:
     area = sum((box.width + LAYER_GAP) * (box.height + LAYER_GAP) for box in extents)
     widest = max(*(box.width for box in extents), math.sqrt(area * PAGE_SHAPE))
     x = y = below = 0.0
-    nodes: dict[str, Box] = {}
-    groups: dict[str, Box] = {}
-    routes: dict[str, Route] = {}
-    notes: dict[str, Box] = {}
+    there: list[Placed] = []
     for part, box in zip(parts, extents, strict=True):
         if x and x + box.width > widest:
             x, y = 0.0, below
-        there = part.moved(x - box.x, y - box.y)
-        nodes |= there.nodes
-        groups |= there.groups
-        routes |= there.routes
-        notes |= there.notes
+        there.append(part.moved(x - box.x, y - box.y))
         x += box.width + LAYER_GAP
         below = max(below, y + box.height + LAYER_GAP)
+    return joined(spec, there)
+
+
+def joined(spec: Spec, parts: Sequence[Placed]) -> Placed:
+    """The parts as one drawing, all that is in it in the order of the spec."""
+    nodes = {key: box for part in parts for key, box in part.nodes.items()}
+    groups = {key: box for part in parts for key, box in part.groups.items()}
+    routes = {key: route for part in parts for key, route in part.routes.items()}
+    notes = {key: box for part in parts for key, box in part.notes.items()}
     return Placed(
-        {node.id: nodes[node.id] for node in spec.nodes},
-        {group.id: groups[group.id] for group in spec.groups},
-        {edge.id: routes[edge.id] for edge in spec.edges},
-        notes,
+        nodes={node.id: nodes[node.id] for node in spec.nodes},
+        groups={group.id: groups[group.id] for group in spec.groups},
+        routes={edge.id: routes[edge.id] for edge in spec.edges},
+        notes={note.id: notes[note.id] for note in spec.notes if note.id in notes},
     )
 
 
@@ -1076,9 +1078,7 @@ def in_rows(spec: Spec, sizes: Sizes) -> Placed:
     n_rows = max(2, round(math.sqrt(extent.width / ROWS_SHAPE[spec.direction] / (extent.height + gap))))
     per_row = math.ceil((len(chain) + 1) / n_rows)
     keys = [chain[0].source, *(edge.target for edge in chain)]
-    nodes: dict[str, Box] = {}
-    routes: dict[str, Route] = {}
-    notes: dict[str, Box] = {}
+    rows: list[Placed] = []
     y = 0.0
     for at in range(0, len(keys), per_row):
         members = set(keys[at : at + per_row])
@@ -1091,20 +1091,16 @@ def in_rows(spec: Spec, sizes: Sizes) -> Placed:
         drawn = turned_along(layered_part(row, sizes), spec.direction)
         box = extent_of(drawn)
         drawn = drawn.moved(-box.x, y - box.y)
-        nodes |= drawn.nodes
-        routes |= drawn.routes
-        notes |= drawn.notes
-        if at:
+        if rows:
             edge = chain[at - 1]
-            way = way_to_next_row(nodes[edge.source], nodes[edge.target], y - gap / 2)
+            way = way_to_next_row(rows[-1].nodes[edge.source], drawn.nodes[edge.target], y - gap / 2)
             label = None
             if edge.id in labels:
                 label = Box.around(middle_of(way), labels[edge.id])
-            routes[edge.id] = Route("elbow", way, label)
+            drawn = dataclasses.replace(drawn, routes={**drawn.routes, edge.id: Route("elbow", way, label)})
+        rows.append(drawn)
         y += box.height + gap
-    nodes = {node.id: nodes[node.id] for node in spec.nodes}
-    routes = {edge.id: routes[edge.id] for edge in spec.edges}
-    return turned_along(Placed(nodes, {}, routes, notes), spec.direction)
+    return turned_along(joined(spec, rows), spec.direction)
 
 
 def turned_along(placed: Placed, direction: Direction) -> Placed:
@@ -2128,12 +2124,8 @@ def place_along(
             length, breadth = sizes.notes[note.id]
             notes[note.id] = Box(middle - length / 2, low + LABEL_GAP, length, breadth)
             low += LABEL_GAP + breadth
-    return Placed(
-        nodes={node.id: nodes[node.id] for node in spec.nodes},
-        groups=place_groups(spec, nest, layers, pads, reaches, columns, borders),
-        routes={edge.id: routes[edge.id] for edge in spec.edges},
-        notes=notes,
-    )
+    groups = place_groups(spec, nest, layers, pads, reaches, columns, borders)
+    return joined(spec, [Placed(nodes, groups, routes, notes)])
 
 
 def group_reaches(
@@ -2253,7 +2245,7 @@ def place_groups(
                 left, right = tight_left, tight_right
         low, high = borders[group.id]
         boxes[group.id] = Box(left, low, right - left, high - low)
-    return {group.id: boxes[group.id] for group in spec.groups}
+    return boxes
 
 
 def chain_points(
@@ -2471,9 +2463,13 @@ def keep_given_places(spec: Spec, sizes: Sizes, drawn: Placed) -> Placed:
         by = shift_of_unit(spec, sizes, nest, drawn, placed, group, members)
         for key in members:
             placed[key] = drawn.nodes[key].moved(*by)
-    nodes = {node.id: placed[node.id] for node in spec.nodes}
-    boxes = group_boxes(spec, sizes, nest, nodes)
-    return Placed(nodes, boxes, found_routes(spec, sizes, nodes, boxes), {})
+    return drawn_around(spec, sizes, {node.id: placed[node.id] for node in spec.nodes})
+
+
+def drawn_around(spec: Spec, sizes: Sizes, nodes: Mapping[str, Box]) -> Placed:
+    """The drawing with the nodes in these places, groups around them and a way for each arrow."""
+    groups = group_boxes(spec, sizes, Nest.of(spec.groups), nodes)
+    return Placed(nodes, groups, found_routes(spec, sizes, nodes, groups), {})
 
 
 def reading_order(members: Sequence[str], drawn: Placed) -> float:
@@ -3340,12 +3336,7 @@ def elk(spec: Spec, sizes: Sizes) -> Placed:
             )
 
     read(drawn)
-    return Placed(
-        nodes={node.id: nodes[node.id] for node in spec.nodes},
-        groups={group.id: groups[group.id] for group in spec.groups},
-        routes={edge.id: routes[edge.id] for edge in spec.edges},
-        notes={},
-    )
+    return joined(spec, [Placed(nodes, groups, routes, {})])
 
 
 def elk_graph(spec: Spec, sizes: Sizes) -> dict[str, Any]:
@@ -3393,8 +3384,7 @@ def dot(spec: Spec, sizes: Sizes) -> Placed:
     dot puts labels beside lines, and Excalidraw puts them on the lines.
     """
     nodes = dot_nodes(json.loads(run_engine("dot", ["dot", "-Tjson"], dot_source(spec, sizes))), spec, sizes)
-    boxes = group_boxes(spec, sizes, Nest.of(spec.groups), nodes)
-    return Placed(nodes, boxes, found_routes(spec, sizes, nodes, boxes), {})
+    return drawn_around(spec, sizes, nodes)
 
 
 # dot measures sizes in inches, and places in points of which 72 are an inch.
