@@ -26,9 +26,9 @@ def placed(data: dict[str, Any], engine: str = "own") -> tuple[Spec, Sizes, Plac
     return spec, sizes, lay_out(spec, sizes, engine)
 
 
-def faults(data: dict[str, Any], engine: str = "own") -> dict[str, int]:
+def faults(data: dict[str, Any]) -> dict[str, int]:
     """What lies on what it should not, and nothing else of the score."""
-    found = score(*placed(data, engine))
+    found = score(*placed(data))
     names = ("overlaps", "through", "labels_hit", "shared")
     return {name: getattr(found, name) for name in names if getattr(found, name)}
 
