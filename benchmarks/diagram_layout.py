@@ -185,8 +185,8 @@ def dot_drawing(spec: Spec, sizes: Sizes) -> Placed:
         points = [(x, top - y) for x, y in [*spline[::3], *tip]]  # every third is on the line
         label = None
         if edge.id in sizes.edge_labels:
-            (width, height), (x, y) = sizes.edge_labels[edge.id], map(float, found["lp"].split(","))
-            label = Box(x - width / 2, top - y - height / 2, width, height)
+            x, y = map(float, found["lp"].split(","))
+            label = Box.around((x, top - y), sizes.edge_labels[edge.id])
         routes[edge.id] = Route("elbow", diagram.without_needless_points(points), label)
     return Placed(diagram.dot_nodes(drawn, spec, sizes), groups, routes, {})
 

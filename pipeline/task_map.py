@@ -50,9 +50,8 @@ def task_map(tasks: Sequence[Task], stale: Collection[str], root: Path, build: P
     sources = {task.name: source_folders(task.file_dep - made, root) for task in tasks}
     n_files = {folder: n for found in sources.values() for folder, n in found.items()}
     before = needed_tasks(tasks)
-    tasks = [
-        task for task in tasks if before[task.name] or any(task.name in needed for needed in before.values())
-    ]
+    needed = frozenset[str]().union(*before.values())
+    tasks = [task for task in tasks if before[task.name] or task.name in needed]
     needs: Needs = {folder: frozenset() for folder in n_files} | {
         task.name: before[task.name].union(sources[task.name]) for task in tasks
     }
