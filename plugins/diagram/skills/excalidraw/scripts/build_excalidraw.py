@@ -2689,9 +2689,8 @@ def direct_way(ends: tuple[Box, Box], shapes: tuple[str, str], around: Surroundi
             points = [(x, y) if axis == 0 else (y, x) for x, y in way]
             if any(crosses(points, grown(box, 8)) for box in (*others, *around.labels)):
                 continue
-            if not any(
-                crosses(piece, stretched(points)) for line in around.lines for piece in parallel(line, axis)
-            ):
+            room = stretched(points)
+            if not any(crosses(piece, room) for line in around.lines for piece in parallel(line, axis)):
                 return points
     return []
 
@@ -4043,7 +4042,7 @@ def draw_title(title: str, elements: Sequence[Element], theme: Theme) -> Element
     """The title over the top left corner of everything else."""
     text = wrap(title, FONTS[theme.font], theme.title_size, UNBOUNDED)
     left = min((element["x"] for element in elements), default=0)
-    top = min((element["y"] + min(0, lowest(element)) for element in elements), default=0)
+    top = min((element["y"] + lowest(element) for element in elements), default=0)
     at = left, top - TITLE_GAP - text.height
     return text_element("title", text, title, at, order_key("6", "title"), strokeColor=theme.ink)
 
