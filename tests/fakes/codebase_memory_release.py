@@ -16,10 +16,9 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
-from tests.fakes.loopback import LoopbackServer, answering
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer, answering
 
 SCRIPT = Path(__file__).resolve().parent.parent.parent / "infra" / "installers" / "codebase-memory"
 VERSION = "9.8.7"
@@ -137,7 +136,7 @@ def published_release(root: Path) -> Iterator[Release]:
             (root / "bin" / tool).symlink_to(found)
     release.provide("uname", 'case $1 in -s) echo Linux ;; -sm) echo "Linux x86_64" ;; esac')
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(LoopbackHandler):
         def do_GET(self) -> None:
             name = self.path.rpartition("/")[2]
             data = release.files.get(name)
@@ -147,9 +146,6 @@ def published_release(root: Path) -> Iterator[Release]:
             self.wfile.write((data or b"")[: 10 if name in release.cut_off | release.stalled else None])
             if name in release.stalled:
                 release.is_over.wait()
-
-        def log_message(self, *args: object) -> None:
-            pass
 
     with LoopbackServer(("127.0.0.1", 0), Handler) as server, answering(server):
         release.url = f"http://127.0.0.1:{server.server_address[1]}/v{VERSION}"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
 from handler.bundle.manifest import read_manifest
 from pipeline.package import package
-from tests.fakes.loopback import LoopbackServer, answering
+from tests.fakes.loopback import LoopbackHandler, LoopbackServer, answering
 from tests.fakes.ssh_host import MISSING, SSHD, Host, one_connection, sshd
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
@@ -31,17 +30,12 @@ def health() -> Iterator[tuple[str, list[Path]]]:
     """The address of a service, and the bundle that it answers from, which a test may take away."""
     bundle: list[Path] = []
 
-    class Service(BaseHTTPRequestHandler):
+    class Service(LoopbackHandler):
         def do_GET(self) -> None:
             if not bundle:
                 self.send_error(503)
                 return
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(f'{{"bundle": "{read_manifest(bundle[0]).version}"}}'.encode())
-
-        def log_message(self, *_args: object) -> None:
-            return
+            self.reply(200, f'{{"bundle": "{read_manifest(bundle[0]).version}"}}'.encode())
 
     with LoopbackServer(("127.0.0.1", 0), Service) as server, answering(server):
         yield f"http://127.0.0.1:{server.server_address[1]}/healthz", bundle
