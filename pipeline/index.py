@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
 import apsw
-import numpy as np
 
 from handler.bundle.counted import counted
-from handler.bundle.database import create_database, insert_keywords
+from handler.bundle.database import create_database, insert_chunk, insert_keywords
 from handler.bundle.encoder import ModelSpec, Vector, check_unit
 from handler.bundle.types import BundleError, Chunk
 from pipeline.progress import Progress, no_progress
@@ -41,7 +39,8 @@ def write_index(
             connection.execute("INSERT INTO meta VALUES ('model', ?)", (model.fingerprint,))
             page_ids = _insert_pages(connection, [chunks[i] for i in order])
             for chunk_id, i in enumerate(progress(order, len(order)), start=1):
-                _insert_chunk(connection, chunk_id, page_ids[chunks[i].url], chunks[i], vectors[i])
+                insert_chunk(connection, chunk_id, page_ids[chunks[i].url], chunks[i], vectors[i])
+                insert_keywords(connection, chunk_id, chunks[i])
         # One segment and no free pages: the smallest file, and the quickest keyword lists.
         connection.execute("INSERT INTO chunk_fts(chunk_fts) VALUES ('optimize')")
         connection.execute("VACUUM")
@@ -66,18 +65,3 @@ def _insert_pages(connection: apsw.Connection, chunks: Sequence[Chunk]) -> dict[
         row = (ids[url], first.collection, first.path, url, first.title, ids[canonical[texts[url]]])
         connection.execute("INSERT INTO page VALUES (?, ?, ?, ?, ?, ?)", row)
     return ids
-
-
-def _insert_chunk(
-    connection: apsw.Connection, chunk_id: int, page_id: int, chunk: Chunk, vector: Vector
-) -> None:
-    heading = json.dumps(chunk.heading, ensure_ascii=False)
-    connection.execute(
-        "INSERT INTO chunk VALUES (?, ?, ?, ?, ?, ?)",
-        (chunk_id, page_id, chunk.ordinal, heading, chunk.anchor, chunk.text),
-    )
-    insert_keywords(connection, chunk_id, chunk)
-    connection.execute(
-        "INSERT INTO chunk_vec(chunk, embedding, collection) VALUES (?, ?, ?)",
-        (chunk_id, np.ascontiguousarray(vector, dtype="<f4").tobytes(), chunk.collection),
-    )

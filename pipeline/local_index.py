@@ -15,7 +15,13 @@ from typing import Any
 import apsw
 import numpy as np
 
-from handler.bundle.database import PAGE_SIZE_BYTES, create_tables, open_for_writing, read_schema
+from handler.bundle.database import (
+    PAGE_SIZE_BYTES,
+    create_tables,
+    insert_chunk,
+    open_for_writing,
+    read_schema,
+)
 from handler.bundle.encoder import ModelSpec, Vector
 from handler.bundle.live import LOCAL_VERSION, check_is_file, check_local_version, reason_of
 from handler.bundle.passage import passage_text
@@ -138,15 +144,7 @@ class LocalIndex:
             (page, first.collection, first.path, first.url, first.title),
         )
         for chunk, vector in zip(chunks, vectors, strict=True):
-            heading = json.dumps(chunk.heading, ensure_ascii=False)
-            self._connection.execute(
-                "INSERT INTO chunk(page, ordinal, heading, anchor, text) VALUES (?, ?, ?, ?, ?)",
-                (page, chunk.ordinal, heading, chunk.anchor, chunk.text),
-            )
-            self._connection.execute(
-                "INSERT INTO chunk_vec(chunk, embedding, collection) VALUES (last_insert_rowid(), ?, ?)",
-                (np.ascontiguousarray(vector, dtype="<f4").tobytes(), chunk.collection),
-            )
+            insert_chunk(self._connection, None, page, chunk, vector)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         self._connection.execute(
             "INSERT INTO file VALUES (?, ?, ?, ?, ?)", (page, location, digest, text_digest, now)

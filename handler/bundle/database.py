@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from urllib.parse import quote
 
 import apsw
+import numpy as np
 import sqlite_vec
 
+from handler.bundle.encoder import Vector
 from handler.bundle.terms import TOKENIZER, fold
 from handler.bundle.types import BundleError, Chunk
 
@@ -44,6 +47,21 @@ def open_for_writing(path: Path) -> apsw.Connection:
     connection = apsw.Connection(str(path))
     _load_vec0(connection)
     return connection
+
+
+def insert_chunk(
+    connection: apsw.Connection, chunk_id: int | None, page_id: int, chunk: Chunk, vector: Vector
+) -> None:
+    """Puts a chunk of a page in, and its vector, (dim,) float32. An id of None is the next one."""
+    heading = json.dumps(chunk.heading, ensure_ascii=False)
+    connection.execute(
+        "INSERT INTO chunk VALUES (?, ?, ?, ?, ?, ?)",
+        (chunk_id, page_id, chunk.ordinal, heading, chunk.anchor, chunk.text),
+    )
+    connection.execute(
+        "INSERT INTO chunk_vec(chunk, embedding, collection) VALUES (last_insert_rowid(), ?, ?)",
+        (np.ascontiguousarray(vector, dtype="<f4").tobytes(), chunk.collection),
+    )
 
 
 def insert_keywords(connection: apsw.Connection, chunk_id: int, chunk: Chunk) -> None:
