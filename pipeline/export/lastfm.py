@@ -126,12 +126,11 @@ class _Api:
                 raise SiteError(f"{self._where}: Last.fm's answer to {method} has no {root}")
             found = table.get(name, [])
             for item in found if isinstance(found, list) else [found]:  # of one, Last.fm makes no list
-                # What is played meanwhile pushes a page's last item onto the next, and what plays now has
-                # no date.
-                known = (
-                    json.dumps([item.get(key) for key in ("date", "url", "name")]) if _is_item(item) else ""
-                )
-                if not known or known in seen or (name == "track" and not _seconds(item)):
+                if not _is_item(item) or (name == "track" and not _seconds(item)):  # it plays now
+                    continue
+                # What is played meanwhile pushes a page's last item onto the next.
+                known = json.dumps([item.get(key) for key in ("date", "url", "name")])
+                if known in seen:
                     continue
                 seen.add(known)
                 yield item
