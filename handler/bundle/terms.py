@@ -31,6 +31,13 @@ _SIGNED = re.compile(r"(?<!\w)([^\W\d_]{1,2})(\+\+|#)(?![\w+#])")
 _SPOKEN = {"++": "plusplus", "#": "sharp"}
 _DOTTED = re.compile(r"(?<![\w.)\]/])\.([^\W_][\w-]*)")
 
+# Names in code are found by the words that they are made of: `hasSuffix`, `strings.HasSuffix`, `HasSuffix()`.
+# Not those in prose: who looks for a press does not mean WordPress, nor who looks for a bay eBay.
+_CAMEL = re.compile(
+    r"(?<![^\W\d_])(?:(?=[a-z]{2})|(?<=[._`])|(?=[A-Za-z]*+[(_`]))(?>[A-Za-z]*?[a-z][A-Z][A-Za-z]*)(?![^\W\d_])"
+)
+_CAMEL_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+
 # What English glues to a word with an apostrophe: `site's` and `don't` are no names with a sign inside.
 _CONTRACTION = re.compile(r"n?['’](?:s|t|re|ve|ll|d|m)(?!\w)", re.IGNORECASE)
 _TATWEEL = "\u0640"
@@ -53,8 +60,10 @@ def fold(text: str) -> str:
 
     Compatibility forms, case and the marks of Latin, Greek, Cyrillic, Hebrew and Arabic are folded away
     (canonical combining classes 10-35 and 200-240, Unicode Standard 3.11); the marks that are letters in
-    Indic and Thai stay. Characters of scripts without spaces stand alone.
+    Indic and Thai stay. Characters of scripts without spaces stand alone. Names in code are followed by
+    their parts.
     """
+    text = _CAMEL.sub(lambda match: " ".join((match[0], *_CAMEL_PART.findall(match[0]))), text)
     if text.isascii():
         folded = text.lower()
     else:

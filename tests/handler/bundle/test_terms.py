@@ -47,6 +47,29 @@ def test_marks_case_and_width_do_not_matter(written: str, asked: str) -> None:
     assert fold(written) == fold(asked)
 
 
+@pytest.mark.parametrize(
+    ("written", "folded"),
+    [
+        ("hasSuffix", "hassuffix has suffix"),
+        ("strings.HasSuffix.", "strings.hassuffix has suffix."),
+        ("`ByLinkTitle`", "`bylinktitle by link title`"),
+        ("GaussianBlur()", "gaussianblur gaussian blur()"),
+        ("getHTMLOf_id", "gethtmlof get html of_id"),
+        ("WordPress, GitHub.com and JavaScript", "wordpress, github.com and javascript"),
+        ("iPhone eBay aB", "iphone ebay ab"),
+        ("hasSuffixé éhasSuffix _AbÉ", "hassuffixe ehassuffix _abe"),
+    ],
+)
+def test_names_in_code_are_followed_by_their_parts_and_other_names_are_not(written: str, folded: str) -> None:
+    assert fold(written) == folded
+
+
+@pytest.mark.parametrize("text", ["Ab", "aB", ".A", "A.", "`Ab", "ab_", "A"])
+def test_names_without_end_are_folded_in_linear_time(text: str) -> None:
+    """Written otherwise, the expression takes minutes: each of its two repetitions at each of the places."""
+    assert len(fold(f".{text * 200_000}é"))
+
+
 def test_vowel_signs_of_indic_scripts_stay() -> None:
     assert fold("हिन्दी") != fold("हन्द")
     assert query_phrases("हिन्दी") == (fold("हिन्दी"),)
