@@ -268,7 +268,7 @@ def task_embed() -> dict[str, Any]:
     return {
         "actions": [stage("embed")],
         "file_dep": [BUILD.gathered, *CHUNKS, *MODEL, *CODE],
-        "targets": [BUILD.vectors],
+        "targets": [BUILD.vectors, BUILD.title_vectors],
         "clean": [stage("remove_vectors")],
     }
 
@@ -281,6 +281,7 @@ def task_index() -> dict[str, Any]:
             BUILD.gathered,
             *CHUNKS,
             BUILD.vectors,
+            BUILD.title_vectors,
             *MODEL,
             *CODE,
         ],

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from handler.bundle.encoder import Encoder
-from pipeline.embed import embed_chunks
+from pipeline.embed import embed_passages
 from pipeline.fetch import default_cache, fetch_model
 from pipeline.model import build_model, load_models
 from pipeline.vector_cache import open_cache
@@ -84,7 +84,7 @@ def ralph(encoder: Encoder, texts: Sequence[str]) -> tuple[float, Sequence[Seque
     path.unlink(missing_ok=True)
     start = time.perf_counter()
     with open_cache(path) as cache:
-        embed_chunks(texts, encoder, cache)
+        embed_passages(texts, encoder, cache)
     return time.perf_counter() - start, first
 
 

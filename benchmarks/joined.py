@@ -18,16 +18,19 @@ from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 
+import numpy as np
+
 from benchmarks.retrieval import DEPTH, Task, til_tasks
 from handler.bundle.encoder import Encoder, ModelSpec, Vector
 from handler.bundle.gate import Gate
 from handler.bundle.joined import join
 from handler.bundle.manifest import read_manifest
+from handler.bundle.passage import title_text
 from handler.bundle.reader import Index
 from handler.bundle.search import Hit, search
 from handler.bundle.types import Chunk
 from pipeline.calibrate import calibrate
-from pipeline.index import write_index
+from pipeline.index import title_texts, write_index
 
 Lists = Sequence[Sequence[Hit]]
 # Pages beside those that answer, in the smallest second index; and questions, each of which takes a second.
@@ -82,6 +85,10 @@ class Corpus:
         self.gate = calibrate(self.index, encoder, [])
         self.chunks = self.index.chunks(range(len(self.index)))
         self.pages = sorted({chunk.url for chunk in self.chunks})
+        self._title_vectors = {
+            title_text(chunk.title): self.index.title_vectors[page - 1]
+            for chunk, page in zip(self.chunks, self.index.page_numbers, strict=True)
+        }
         self._folder = folder
 
     def part(self, pages: set[str]) -> tuple[Index, Index]:
@@ -91,7 +98,9 @@ class Corpus:
     def _index(self, is_in: Callable[[str], bool]) -> Index:
         rows = [row for row, chunk in enumerate(self.chunks) if is_in(chunk.url)]
         path = self._folder / "part.db"
-        write_index(path, [self.chunks[row] for row in rows], self.index.vectors[rows], self.spec)
+        chunks = [self.chunks[row] for row in rows]
+        titles = np.array([self._title_vectors[text] for text in title_texts(chunks)])
+        write_index(path, chunks, self.index.vectors[rows], titles, self.spec)
         return Index.open(path)
 
 

@@ -25,7 +25,7 @@ from handler.bundle.encoder import Encoder, Vector
 from handler.bundle.layout import MODEL
 from handler.bundle.onnx import ort
 from pipeline.bert import read_weights
-from pipeline.embed import embed_chunks
+from pipeline.embed import embed_passages
 from pipeline.fetch import default_cache, fetch_model
 from pipeline.model import load_models, write_model
 from pipeline.progress import show_progress
@@ -89,7 +89,7 @@ def ndcg(dataset: RetrievalSet, encoder: Encoder, cache_path: Path, k: int = 10)
     """Mean nDCG@k of ranking whole documents by cosine, in [0, 1]; documents are cut at the token limit."""
     texts = [fit(text, encoder) for text in dataset.documents.values()]
     with open_cache(cache_path) as cache:
-        matrix = embed_chunks(texts, encoder, cache, show_progress(dataset.name, "documents"))
+        matrix = embed_passages(texts, encoder, cache, show_progress(dataset.name, "documents"))
     ids = list(dataset.documents)
     scores = []
     for query, text in dataset.queries.items():

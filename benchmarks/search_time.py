@@ -30,7 +30,7 @@ from handler.bundle.reader import Index
 from handler.bundle.search import search
 from handler.bundle.types import Chunk
 from pipeline.calibrate import DEFAULT_GATES, read_off_topic
-from pipeline.index import write_index
+from pipeline.index import title_texts, write_index
 
 DIM = 384
 N_WORDS = 50_000
@@ -79,11 +79,19 @@ def time_synthetic(path: Path, n_chunks: int) -> None:
     words = zipf_words(random, n_chunks * WORDS_A_CHUNK).reshape(n_chunks, WORDS_A_CHUNK)
     chunks = [
         Chunk(
-            f"https://x.org/{i // 8}", "Page", f"{i // 8:07}.md", "x", (), "", i % 8, " ".join(map(word, row))
+            f"https://x.org/{i // 8}",
+            f"Page {i // 8}",
+            f"{i // 8:07}.md",
+            "x",
+            (),
+            "",
+            i % 8,
+            " ".join(map(word, row)),
         )
         for i, row in enumerate(words)
     ]
-    write_index(path, chunks, unit_vectors(random, n_chunks), SPEC)
+    titles = title_texts(chunks)
+    write_index(path, chunks, unit_vectors(random, n_chunks), unit_vectors(random, len(titles)), SPEC)
     del chunks, words
     questions = [
         " ".join(map(word, zipf_words(random, int(n)).tolist()))

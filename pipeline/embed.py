@@ -1,4 +1,4 @@
-"""Chunk texts to vectors, computing only those that were never computed before."""
+"""Chunks and titles to vectors, computing only those that were never computed before."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipeline.vector_cache import VectorCache, vector_key
 COMMIT_EVERY = 64
 
 
-def embed_chunks(
+def embed_passages(
     texts: Sequence[str],
     encoder: Encoder,
     cache: VectorCache,

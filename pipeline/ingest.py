@@ -18,7 +18,7 @@ import numpy as np
 from handler.bundle.counted import counted
 from handler.bundle.encoder import Encoder, ModelSpec, Vector
 from handler.bundle.manifest import read_manifest
-from handler.bundle.passage import passage_text
+from handler.bundle.passage import passage_text, title_text
 from handler.bundle.types import BundleError, Chunk
 from pipeline import urls
 from pipeline.chunk import MAX_CHARS, OVERLAP_CHARS, chunk_page
@@ -113,7 +113,7 @@ def ingest(
 
     def made(file: _Readable) -> _Made:
         chunks = chunk_page(file.page, count_tokens, encoder.spec.max_tokens)
-        return _Made(file, chunks, [] if dry_run else _embed(chunks, encoder, file.known, is_over))
+        return _Made(file, chunks, [] if dry_run else _embed(file, chunks, encoder, is_over))
 
     n_workers = workers or os.cpu_count() or 1
     files = list(files)
@@ -169,7 +169,7 @@ def _is_gone(location: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Readable:
-    """A file that has a page. `known` has vectors of its chunks in the index, by what they were made of."""
+    """A file that has a page. `known` has the vectors that the index has of it, by what they were made of."""
 
     file: SourceFile
     page: Page
@@ -180,7 +180,7 @@ class _Readable:
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A file's chunks, and the vector of each, in a dry run none."""
+    """A file's chunks, and the vectors of its title and of each of them, in a dry run none."""
 
     of: _Readable
     chunks: Sequence[Chunk]
@@ -243,16 +243,15 @@ def _page(front: FrontMatter, sha256: str, file: SourceFile, collection: str) ->
     )
 
 
-def _embed(
-    chunks: Iterable[Chunk], encoder: Encoder, known: Mapping[str, Vector], is_over: Event
-) -> list[Vector]:
-    """The vectors of the chunks; of a page that changed in one place, most are known.
+def _embed(file: _Readable, chunks: Iterable[Chunk], encoder: Encoder, is_over: Event) -> list[Vector]:
+    """The vectors of the title and of the chunks; of a page that changed in one place, most are known.
 
     Once it is over, which nobody waits for, only of the first of them.
     """
-    texts = [passage_text(chunk.title, chunk.heading, chunk.text) for chunk in chunks]
+    passages = [passage_text(chunk.title, chunk.heading, chunk.text) for chunk in chunks]
+    texts = [title_text(file.page.title), *passages]
     return [
-        known[text] if text in known else encoder.embed_passage(text)
+        file.known[text] if text in file.known else encoder.embed_passage(text)
         for text in takewhile(lambda _: not is_over.is_set(), texts)
     ]
 
@@ -270,7 +269,8 @@ def _keep(made: _Made, index: LocalIndex | None, files: Mapping[str, SourceFile]
         return Outcome(file.file.name, "refused", note="no text")
     if index is not None:
         try:
-            index.replace(file.file.location, file.digest, made.chunks, np.array(made.vectors))
+            title_vector, *vectors = made.vectors
+            index.replace(file.file.location, file.digest, made.chunks, np.array(vectors), title_vector)
         except AddressTakenError as taken:
             if not _is_left(taken, files, file.page.collection):
                 return Outcome(file.file.name, "refused", note=str(taken))

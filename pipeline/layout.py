@@ -76,6 +76,11 @@ class Layout:
         return self.root / "vectors" / "vectors.npy"
 
     @property
+    def title_vectors(self) -> Path:
+        """The vectors of the titles of the bundle's pages, (n, dim) float32, in the order of the titles."""
+        return self.root / "vectors" / "titles.npy"
+
+    @property
     def database(self) -> Path:
         """The bundle's rag.db before it is sealed."""
         return self.root / "index" / "rag.db"

@@ -19,6 +19,7 @@ from handler.bundle.database import (
     PAGE_SIZE_BYTES,
     create_tables,
     insert_chunk,
+    insert_page,
     open_for_writing,
     read_schema,
 )
@@ -28,8 +29,8 @@ from handler.bundle.passage import passage_text
 from handler.bundle.terms import fold
 from handler.bundle.types import BundleError, Chunk
 
-# Each takes a database from the version of its place to the next one; 0 is a bundle's.
-MIGRATIONS = (Path(__file__).with_name("local_schema.sql"),)
+LOCAL_SCHEMA = Path(__file__).with_name("local_schema.sql")
+TITLE_VECTORS = Path(__file__).with_name("local_title_vectors.sql")
 
 # Another process may be writing; each of its transactions lasts some milliseconds.
 BUSY_TIMEOUT_MS = 60_000
@@ -97,16 +98,19 @@ class LocalIndex:
         """
         return [Document(*row) for row in self._connection.execute(sql, (collection,))]
 
-    def replace(self, location: str, digest: str, chunks: Sequence[Chunk], vectors: Vector) -> bool:
+    def replace(
+        self, location: str, digest: str, chunks: Sequence[Chunk], vectors: Vector, title_vector: Vector
+    ) -> bool:
         """Puts a file's chunks in, in place of those that it had; returns whether it had some.
 
-        `chunks` are of one page, `vectors` is (n, dim) float32 with unit rows, row i for chunk i. Raises
-        AddressTakenError when another file has the page's address.
+        `chunks` are of one page, `vectors` is (n, dim) float32 with unit rows, row i for chunk i, and
+        `title_vector` (dim,) is the page's title's. Raises AddressTakenError when another file has the page's
+        address.
         """
         with _transaction(self._connection):
             old = self._page_at(location)
             self._delete(old)
-            self._insert(location, digest, chunks, vectors)
+            self._insert(location, digest, chunks, vectors, title_vector)
         return old is not None
 
     def delete(self, location: str) -> int:
@@ -132,17 +136,16 @@ class LocalIndex:
         self._connection.execute("UPDATE page SET canonical = id WHERE canonical = ?", (page,))
         self._choose_canonical(text_digest)
 
-    def _insert(self, location: str, digest: str, chunks: Sequence[Chunk], vectors: Vector) -> None:
+    def _insert(
+        self, location: str, digest: str, chunks: Sequence[Chunk], vectors: Vector, title_vector: Vector
+    ) -> None:
         first, text_digest = chunks[0], _text_digest(chunks)
         sql = "SELECT coalesce(location, '') FROM page LEFT JOIN file ON file.page = page.id WHERE url = ?"
         holder: str | None = self._connection.execute(sql, (first.url,)).get
         if holder is not None:
             raise AddressTakenError(first.url, holder)
         page = 1 + (self._connection.execute("SELECT max(id) FROM page").get or 0)
-        self._connection.execute(
-            "INSERT INTO page VALUES (?1, ?, ?, ?, ?, ?1)",
-            (page, first.collection, first.path, first.url, first.title),
-        )
+        insert_page(self._connection, page, page, first, title_vector)
         for chunk, vector in zip(chunks, vectors, strict=True):
             insert_chunk(self._connection, None, page, chunk, vector)
         now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -205,8 +208,10 @@ def _bring_up_to_date(connection: apsw.Connection, path: Path, model: ModelSpec 
             elif not tables >= {"meta", "page", "chunk", "chunk_fts", "chunk_vec"}:
                 raise BundleError(f"{path} is no index of this program: name another file in RAG_DB_PATH")
             # Again: another process may have done it in the meantime.
-            for migration in MIGRATIONS[connection.pragma("user_version") :]:
-                connection.execute(read_schema(migration))
+            if connection.pragma("user_version") < 1:
+                connection.execute(read_schema(LOCAL_SCHEMA))
+            if "title_vector" not in {name for _, name, *_ in connection.execute("PRAGMA table_info(page)")}:
+                connection.execute(read_schema(TITLE_VECTORS))
             connection.pragma("user_version", LOCAL_VERSION)
     made_with = connection.execute("SELECT value FROM meta WHERE key = 'model'").get
     if model is not None and made_with != model.fingerprint:

@@ -27,7 +27,7 @@ from handler.bundle.verify import verify
 from pipeline.calibrate import calibrate
 from pipeline.chunk import MAX_CHARS, OVERLAP_CHARS, chunk_pages, read_chunks, unfinished, write_chunks
 from pipeline.curate import curate, format_curation
-from pipeline.embed import embed_chunks, write_vectors
+from pipeline.embed import embed_passages, write_vectors
 from pipeline.evaluate import evaluate, format_evaluation, misplaced, read_evaluation, write_evaluation
 from pipeline.export.exporters import export
 from pipeline.export.lastfm import export_last_fm
@@ -45,7 +45,7 @@ from pipeline.export.settings import read_last_fm_settings
 from pipeline.export.snapshot import write_snapshot
 from pipeline.gather import ExportedSite, chosen_sites, gather, read_gathered, write_gathered
 from pipeline.graph import Graph
-from pipeline.index import write_index
+from pipeline.index import title_texts, write_index
 from pipeline.layout import Layout
 from pipeline.model import build_model, read_spec
 from pipeline.package import package
@@ -146,20 +146,23 @@ def chunk_site(settings: BuildSettings, name: str) -> None:
 
 
 def embed(settings: BuildSettings) -> None:
-    """build/chunks/*.jsonl -> build/vectors/vectors.npy, most of it out of build/vectors/cache.db."""
+    """build/chunks/*.jsonl -> vectors.npy and titles.npy in build/vectors, most of it out of its cache.db."""
     layout = Layout(settings.build)
-    texts = [passage_text(chunk.title, chunk.heading, chunk.text) for chunk in _chunks(layout)]
+    chunks, encoder = _chunks(layout), _encoder(layout)
+    passages = [passage_text(chunk.title, chunk.heading, chunk.text) for chunk in chunks]
+    titles = title_texts(chunks)
     with open_cache(layout.vector_cache) as cache:
-        vectors = embed_chunks(texts, _encoder(layout), cache, _new_of(len(texts)))
-    write_vectors(vectors, layout.vectors)
+        write_vectors(embed_passages(passages, encoder, cache, _new_of(passages, "chunk")), layout.vectors)
+        write_vectors(embed_passages(titles, encoder, cache, _new_of(titles, "title")), layout.title_vectors)
 
 
 def index(settings: BuildSettings) -> None:
-    """build/chunks/*.jsonl and build/vectors/vectors.npy -> build/index/rag.db."""
+    """build/chunks/*.jsonl and build/vectors/*.npy -> build/index/rag.db."""
     layout = Layout(settings.build)
     spec = read_spec(layout.model_folder)
+    vectors, title_vectors = np.load(layout.vectors), np.load(layout.title_vectors)
     progress = show_progress("  index", "chunks")
-    write_index(layout.database, _chunks(layout), np.load(layout.vectors), spec, progress)
+    write_index(layout.database, _chunks(layout), vectors, title_vectors, spec, progress)
 
 
 def calibrate_gate(settings: BuildSettings, graph: Graph) -> None:
@@ -300,12 +303,12 @@ def _questions(layout: Layout, graph: Graph) -> list[Question]:
     return [question for name in names for question in read_questions(graph.sites[name].questions)]
 
 
-def _new_of(n_chunks: int) -> Progress:
-    """Progress that first says how many of the chunks are new."""
+def _new_of(texts: Sequence[str], what: str) -> Progress:
+    """Progress that first says how many of the texts are new."""
 
     def show(items: Iterable[T], total: int) -> Iterable[T]:
-        print(f"  {total:,} of {counted(n_chunks, 'chunk')} new", flush=True)
-        return show_progress("  embed", "chunks")(items, total)
+        print(f"  {total:,} of {counted(len(texts), what)} new", flush=True)
+        return show_progress("  embed", f"{what}s")(items, total)
 
     return show
 

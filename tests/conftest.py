@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
-from handler.bundle.encoder import Encoder, ModelSpec
+from handler.bundle.encoder import Encoder, ModelSpec, Vector
 from handler.bundle.gate import N_EVIDENCE, Gate
 from handler.bundle.manifest import CollectionSummary, Manifest, Probe, SiteSummary
 from handler.bundle.passage import passage_text
+from handler.bundle.types import Chunk
 from pipeline.chunk import chunk_pages
-from pipeline.embed import embed_chunks
-from pipeline.index import write_index
+from pipeline.embed import embed_passages
+from pipeline.index import title_texts, write_index
 from pipeline.model import read_spec
 from pipeline.page import Page
 from pipeline.seal import seal
@@ -93,8 +95,9 @@ def _maker(tmp_path: Path, tiny_encoder: Encoder) -> MakeBundle:
         )
         texts = [passage_text(chunk.title, chunk.heading, chunk.text) for chunk in chunks]
         with open_cache(tmp_path / "cache.db") as cache:
-            vectors = embed_chunks(texts, tiny_encoder, cache)
-        write_index(tmp_path / "rag.db", chunks, vectors, tiny_encoder.spec)
+            vectors = embed_passages(texts, tiny_encoder, cache)
+        titles = title_vectors(tiny_encoder, chunks)
+        write_index(tmp_path / "rag.db", chunks, vectors, titles, tiny_encoder.spec)
         names = sorted({chunk.collection for chunk in chunks})
         manifest = Manifest(
             version="",
@@ -119,6 +122,12 @@ def _maker(tmp_path: Path, tiny_encoder: Encoder) -> MakeBundle:
         )
 
     return make
+
+
+def title_vectors(encoder: Encoder, chunks: Iterable[Chunk]) -> Vector:
+    """The vectors of the titles of the chunks' pages, as an index takes them."""
+    vectors = [encoder.embed_passage(text) for text in title_texts(chunks)]
+    return np.array(vectors, np.float32).reshape(-1, encoder.spec.dim)
 
 
 def _page(item: tuple[str, str]) -> Page:

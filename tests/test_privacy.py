@@ -14,10 +14,10 @@ from handler.bundle.passage import passage_text
 from handler.bundle.reader import Index
 from handler.bundle.search import search
 from pipeline.chunk import chunk_pages, read_chunks, write_chunks
-from pipeline.embed import embed_chunks, write_vectors
+from pipeline.embed import embed_passages, write_vectors
 from pipeline.export.exporters import export
 from pipeline.export.pages import read_pages, write_export
-from pipeline.index import write_index
+from pipeline.index import title_texts, write_index
 from pipeline.site import Instance, Site, SiteKind
 from pipeline.vector_cache import open_cache
 
@@ -72,9 +72,10 @@ class Build:
         chunks = read_chunks(chunks_path)
         with open_cache(self.folder / "cache.db") as cache:
             texts = [passage_text(chunk.title, chunk.heading, chunk.text) for chunk in chunks]
-            vectors = embed_chunks(texts, self.encoder, cache)
+            vectors = embed_passages(texts, self.encoder, cache)
+            titles = embed_passages(title_texts(chunks), self.encoder, cache)
         write_vectors(vectors, self.folder / "vectors.npy")
-        write_index(self.folder / "rag.db", chunks, vectors, spec)
+        write_index(self.folder / "rag.db", chunks, vectors, titles, spec)
         return Index.open(self.folder / "rag.db")
 
     def traces(self) -> list[str]:

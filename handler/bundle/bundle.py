@@ -11,7 +11,7 @@ from typing import Self
 from handler.bundle.encoder import Encoder, ModelSpec
 from handler.bundle.gate import Gate
 from handler.bundle.layout import DATABASE
-from handler.bundle.manifest import Manifest, read_manifest
+from handler.bundle.manifest import Manifest, check_format, read_manifest
 from handler.bundle.probe import check_probe
 from handler.bundle.reader import Index
 from handler.bundle.search import SearchResult, search
@@ -33,9 +33,10 @@ class Bundle:
         """The bundle of a folder, every byte of it verified.
 
         The digests are computed beside the loading, which takes as long. Raises BundleError, in one
-        sentence, when the bundle is missing, damaged, inconsistent or of a newer format.
+        sentence, when the bundle is missing, damaged, inconsistent or of another format.
         """
         manifest = read_manifest(folder)
+        check_format(manifest, folder)
         with ThreadPoolExecutor(1) as pool:
             check = pool.submit(check_sums, folder)
             try:

@@ -49,6 +49,16 @@ def open_for_writing(path: Path) -> apsw.Connection:
     return connection
 
 
+def insert_page(
+    connection: apsw.Connection, page_id: int, canonical_id: int, chunk: Chunk, title_vector: Vector
+) -> None:
+    """Puts the page of a chunk in, and the vector of its title, (dim,) float32."""
+    connection.execute(
+        "INSERT INTO page VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (page_id, chunk.collection, chunk.path, chunk.url, chunk.title, canonical_id, _blob(title_vector)),
+    )
+
+
 def insert_chunk(
     connection: apsw.Connection, chunk_id: int | None, page_id: int, chunk: Chunk, vector: Vector
 ) -> None:
@@ -60,7 +70,7 @@ def insert_chunk(
     )
     connection.execute(
         "INSERT INTO chunk_vec(chunk, embedding, collection) VALUES (last_insert_rowid(), ?, ?)",
-        (np.ascontiguousarray(vector, dtype="<f4").tobytes(), chunk.collection),
+        (_blob(vector), chunk.collection),
     )
 
 
@@ -98,6 +108,10 @@ def copy_in_memory(connection: apsw.Connection) -> apsw.Connection:
     _load_vec0(copy)
     copy.execute("PRAGMA temp_store = MEMORY; PRAGMA query_only = 1")
     return copy
+
+
+def _blob(vector: Vector) -> bytes:
+    return np.ascontiguousarray(vector, dtype="<f4").tobytes()
 
 
 def _load_vec0(connection: apsw.Connection) -> None:

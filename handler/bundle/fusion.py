@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,20 +19,23 @@ RRF_K = 60
 # How many of its best chunks a leg brings into the reciprocal ranks, and gets a rank shown for.
 LEG_DEPTH = 100
 
-# Tuned together, with both models, on a third of SQuAD 2.0 dev and the questions, link texts and descriptions
-# of one site, so that the worst of them gains; SciFact was looked at, and hardly moves
-# (`python -m benchmarks.retrieval` prints the outcome).
+# Tuned together, with both models, on SQuAD 2.0 dev, the questions, link texts and descriptions of one site,
+# and the link texts and descriptions of two others, so that the worst of them gains; SciFact was looked at,
+# and hardly moves (`python -m benchmarks.retrieval` prints the outcome).
 # How many standard deviations of the cosine the best keyword match is worth.
-KEYWORD_WEIGHT = 3.75
+KEYWORD_WEIGHT = 3.5
 # A best BM25 below this is no strong match, and is worth less in proportion. Without the floor one common
-# word counts as much as a whole name, and hit@1 of the site's questions falls from .82 to .77.
+# word counts as much as a whole name, and hit@1 of the site's questions falls from .82 to .75.
 STRONG_BM25 = 18.75
 # What two words of the question count that stand side by side in a chunk too, beside what each counts.
-PAIR_WEIGHT = 0.4
-# How much of the vector leg's say is the page's mean vector's. 0 loses .015 of nDCG@10 on link texts.
-PAGE_SHARE = 0.3
+PAIR_WEIGHT = 0.3
+# How much of the vector leg's say is the page's: its mean vector's, or its title's where that fits better.
+# Without the titles link texts and descriptions lose .02 to .04 of nDCG@10. In a plain sum with the mean they
+# would gain as much, but most questions are not about what a title says, and hit@1 of those falls by .05.
+PAGE_SHARE = 0.4
 # A chunk of fewer bytes loses so many standard deviations each time its length is divided by e: a heading
-# with a line below it is near to much and answers little. Worth .01 of nDCG@10 on link texts.
+# with a line below it is near to much and answers little. Worth .01 of nDCG@10 on link texts. The only chunk
+# of a page loses nothing: short pages are written so.
 SHORT_TEXT_BYTES = 300
 SHORT_TEXT_COST = 0.5
 # Lifts the page the reader is on over others that fit about as well, not over those that clearly fit better.
@@ -42,20 +46,47 @@ _USUAL_SPREAD = 0.06
 _USUAL_WEIGHT = 30
 
 
-def z_scores(cosines: Floats) -> Floats:
-    """(n,) how many standard deviations each of a question's cosines is above their mean."""
-    prior = _USUAL_WEIGHT * _USUAL_SPREAD**2
-    variance = (float(cosines.var()) * len(cosines) + prior) / (len(cosines) + _USUAL_WEIGHT)
-    return np.asarray((cosines - cosines.mean()) / math.sqrt(variance), np.float32)
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Where a question's cosines lie: models use a narrow band of them, another one for each question."""
+
+    mean: float
+    deviation: float
+
+    @classmethod
+    def of(cls, cosines: Floats) -> Self:
+        """The scale of some cosines."""
+        prior = _USUAL_WEIGHT * _USUAL_SPREAD**2
+        variance = (float(cosines.var()) * len(cosines) + prior) / (len(cosines) + _USUAL_WEIGHT)
+        return cls(float(cosines.mean()), math.sqrt(variance))
+
+    def z_scores(self, cosines: Floats) -> Floats:
+        """(n,) how many standard deviations each cosine is above the mean."""
+        return np.asarray((cosines - self.mean) / self.deviation, np.float32)
+
+
+def meaning_scores(
+    cosines: Floats, page_cosines: Floats, title_cosines: Floats, page_numbers: NDArray[np.int32]
+) -> Floats:
+    """(n,) how near each chunk is to the question, in standard deviations of the chunks' cosines.
+
+    `cosines` is (n,), those of the pages' mean vectors and of their titles are (pages,), and `page_numbers`
+    (n,) counts each chunk's page from 1. A mean is compared with other means, a title with the chunks: it is
+    a text among texts.
+    """
+    chunks = Scale.of(cosines)
+    pages = np.maximum(Scale.of(page_cosines).z_scores(page_cosines), chunks.z_scores(title_cosines))
+    meaning = (1 - PAGE_SHARE) * chunks.z_scores(cosines) + PAGE_SHARE * pages[page_numbers - 1]
+    return np.asarray(meaning, np.float32)
 
 
 @dataclass(frozen=True, slots=True)
 class Legs:
     """What both legs say of each of n chunks, all (n,), higher is better.
 
-    `cosine` is in [-1, 1], `bm25` from 0. `meaning` is the z-score of the cosine, some of it the page's, less
-    what a short chunk loses, and `words` the BM25 with something for words that stand side by side. A chunk
-    outside the collections that were asked has -inf and 0.
+    `cosine` is in [-1, 1], `bm25` from 0. `meaning` is how near chunk and page are, less what a short chunk
+    loses, and `words` the BM25 with something for words that stand side by side. A chunk outside the
+    collections that were asked has -inf and 0.
     """
 
     cosine: Floats
@@ -75,9 +106,13 @@ def hybrid_scores(legs: Legs) -> Floats:
     return legs.meaning + KEYWORD_WEIGHT / best_match * legs.words
 
 
-def short_text_costs(sizes: NDArray[np.int32]) -> Floats:
-    """(n,) what chunks of these sizes in bytes lose for being short, in standard deviations of the cosine."""
+def short_text_costs(sizes: NDArray[np.int32], page_numbers: NDArray[np.int32]) -> Floats:
+    """(n,) what chunks of these sizes in bytes lose for being short, in standard deviations of the cosine.
+
+    `page_numbers` (n,) counts each chunk's page from 1.
+    """
     costs = SHORT_TEXT_COST * np.log(SHORT_TEXT_BYTES / np.maximum(sizes, 1))
+    costs[np.bincount(page_numbers)[page_numbers] == 1] = 0
     return np.maximum(costs, 0).astype(np.float32)
 
 

@@ -94,6 +94,7 @@ def join(first: Index, second: Index) -> Index:
     return Index(
         vectors=np.concatenate([first.vectors, second.vectors]),
         page_vectors=np.concatenate([first.page_vectors, second.page_vectors]),
+        title_vectors=np.concatenate([first.title_vectors, second.title_vectors]),
         page_numbers=np.concatenate([first.page_numbers, second.page_numbers + n_pages]),
         canonical_numbers=np.concatenate([first.canonical_numbers, second.canonical_numbers + n_pages]),
         short_text_costs=np.concatenate([first.short_text_costs, second.short_text_costs]),
@@ -137,6 +138,7 @@ def without(index: Index, page_numbers: Sequence[int]) -> Index:
         index,
         vectors=index.vectors[rows],
         page_vectors=index.page_vectors[is_kept],
+        title_vectors=index.title_vectors[is_kept],
         page_numbers=new_numbers[pages - 1],
         canonical_numbers=new_numbers[canonical - 1],
         short_text_costs=index.short_text_costs[rows],

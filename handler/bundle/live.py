@@ -17,7 +17,7 @@ from handler.bundle.types import BundleError
 BUSY_TIMEOUT_MS = 5_000
 
 # The schema of a database that grows file by file, PRAGMA user_version; a bundle's has none.
-LOCAL_VERSION = 1
+LOCAL_VERSION = 2
 
 _numbers = count(1)
 
@@ -66,6 +66,11 @@ class LiveIndex:
     def _copy(self) -> Index:
         assert self._connection is not None
         check_local_version(self._connection)
+        if 0 < self._connection.pragma("user_version") < LOCAL_VERSION:
+            raise BundleError(
+                f"{self.path} was made by an older version of this program: ingest something into it again "
+                "(rag_ingest, or `doit ingest`), which brings it up to date"
+            )
         copy = _Copy(f"file:/ralph-live-{next(_numbers)}?vfs=memdb")
         # Not SQLite's backup: it would copy the journal mode, and there is no write-ahead log in memory.
         self._connection.execute("VACUUM INTO ?", (copy.uri,))

@@ -100,6 +100,15 @@ def read_manifest(bundle: Path) -> Manifest:
         raise BundleError(f"{path} is not a manifest of format {FORMAT_VERSION}: {error}") from None
 
 
+def check_format(manifest: Manifest, bundle: Path) -> None:
+    """Raises BundleError when a bundle's format is older than what this program can ask."""
+    if manifest.format_version < FORMAT_VERSION:
+        raise BundleError(
+            f"{bundle} has bundle format {manifest.format_version} and this program asks bundles of format "
+            f"{FORMAT_VERSION}: build it again (`doit build`)"
+        )
+
+
 def _manifest(table: Mapping[str, Any]) -> Manifest:
     def read(name: str, kind: Any) -> Any:
         return typed(kind, table.get(name), name)

@@ -18,6 +18,11 @@ def passage_text(title: str, heading: tuple[str, ...], text: str) -> str:
     return "\n".join(line for line in (passage_prefix(title, heading), *lines) if line)
 
 
+def title_text(title: str) -> str:
+    """The text to embed for a page's title."""
+    return passage_prefix(title, ())
+
+
 def passage_prefix(title: str, heading: tuple[str, ...]) -> str:
     """Title and heading path on one line of at most PREFIX_BYTES bytes.
 

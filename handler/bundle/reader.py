@@ -31,14 +31,16 @@ class Index:
 
     The ids themselves may have gaps, where chunks were deleted.
     `vectors` is (n, dim) float32, unit rows, `page_vectors` (pages, dim) the mean of each page's, of unit
-    length again. `page_numbers` and `canonical_numbers` are (n,): the page of each row, and the page whose
-    text it repeats, mostly the same. `short_text_costs` (n,) is what each row loses in a ranking for being
+    length again, and `title_vectors` (pages, dim) those of their titles. `page_numbers` and
+    `canonical_numbers` are (n,): the page of each row, and the page whose text it repeats, mostly the same.
+    `short_text_costs` (n,) is what each row loses in a ranking for being
     short. `collections` has the rows of each, ascending.
     `model` is the fingerprint of the model that made the vectors.
     """
 
     vectors: Vector
     page_vectors: Vector
+    title_vectors: Vector
     page_numbers: NDArray[np.int32]
     canonical_numbers: NDArray[np.int32]
     short_text_costs: Floats
@@ -59,7 +61,9 @@ class Index:
         connections = Connections(connect)
         connection = connections.get()
         try:
-            pages = _rows(connection, "SELECT id, canonical, collection, url FROM page ORDER BY id")
+            pages = _rows(
+                connection, "SELECT id, canonical, collection, url, title_vector FROM page ORDER BY id"
+            )
             chunks = _rows(connection, "SELECT id, page, octet_length(text) FROM chunk ORDER BY id")
             chunk_ids, pages_of_chunks, sizes = np.array(chunks, np.int64).reshape(-1, 3).T
             page_ids = np.array([row[0] for row in pages], np.int64)
@@ -68,6 +72,7 @@ class Index:
             _check_order(page_numbers, len(pages))
             _check_keywords(connection, len(chunks))
             vectors = _read_vectors(connection, np.ascontiguousarray(chunk_ids))
+            title_vectors = _title_vectors([row[4] for row in pages], vectors.shape[1])
             model = dict(_rows(connection, "SELECT key, value FROM meta")).get("model", "")
         except apsw.Error as error:
             raise BundleError(f"{path} is no bundle's database: {error}") from error
@@ -76,9 +81,10 @@ class Index:
         return cls(
             vectors=vectors,
             page_vectors=_page_vectors(vectors, page_numbers),
+            title_vectors=title_vectors,
             page_numbers=page_numbers,
             canonical_numbers=canonical[page_numbers - 1],
-            short_text_costs=short_text_costs(sizes.astype(np.int32)),
+            short_text_costs=short_text_costs(sizes.astype(np.int32), page_numbers),
             collections=_collection_rows([row[2] for row in pages], page_numbers),
             page_number_by_url={row[3]: number for number, row in enumerate(pages, start=1)},
             postings=Postings(
@@ -237,6 +243,13 @@ def _page_vectors(vectors: Vector, page_numbers: NDArray[np.int32]) -> Vector:
     sums = np.add.reduceat(vectors, np.flatnonzero(np.diff(page_numbers, prepend=0)))
     norms = np.linalg.norm(sums, axis=1, keepdims=True)
     return np.asarray(sums / np.maximum(norms, np.finfo(np.float32).tiny), np.float32)
+
+
+def _title_vectors(blobs: Sequence[bytes], dim: int) -> Vector:
+    """(pages, dim) float32, the vectors of the pages' titles."""
+    if any(len(blob) != 4 * dim for blob in blobs):
+        raise BundleError(f"a title's vector has another number of dimensions than {dim}")
+    return np.frombuffer(b"".join(blobs), "<f4").reshape(len(blobs), dim)
 
 
 def _rows(connection: apsw.Connection, sql: str, *values: str) -> list[Any]:

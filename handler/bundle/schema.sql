@@ -9,7 +9,8 @@ CREATE TABLE page (
     path TEXT NOT NULL,          -- the page's file in its source
     url TEXT NOT NULL UNIQUE,
     title TEXT NOT NULL,
-    canonical INTEGER NOT NULL REFERENCES page(id)  -- the page whose text this one repeats; mostly itself
+    canonical INTEGER NOT NULL REFERENCES page(id), -- the page whose text this one repeats; mostly itself
+    title_vector BLOB NOT NULL   -- of unit length, little-endian float32
 );
 
 CREATE TABLE chunk (

@@ -13,7 +13,6 @@ from handler.bundle.encoder import NORM_TOLERANCE, Vector
 from handler.bundle.fusion import (
     CURRENT_PAGE_BONUS,
     LEG_DEPTH,
-    PAGE_SHARE,
     PAIR_WEIGHT,
     SCORES,
     Floats,
@@ -21,7 +20,7 @@ from handler.bundle.fusion import (
     best_rows,
     hybrid_scores,
     keyword_scores,
-    z_scores,
+    meaning_scores,
 )
 from handler.bundle.gate import COVERAGE_WEIGHT, Evidence, Gate, Verdict
 from handler.bundle.keyword import Posting, sum_bm25
@@ -152,9 +151,9 @@ def _understand(index: Index, encoder: QueryEncoder, question: str) -> _Query:
 
 def _legs(index: Index, query: _Query, asked: NDArray[np.bool_] | None) -> Legs:
     """Both legs. A chunk that is not asked is ruled out here, so that no later step can bring it back."""
-    cosine, pages = index.vectors @ query.vector, index.page_vectors @ query.vector
-    meaning = (1 - PAGE_SHARE) * z_scores(cosine) + PAGE_SHARE * z_scores(pages)[index.page_numbers - 1]
-    meaning -= index.short_text_costs
+    cosine = index.vectors @ query.vector
+    pages, titles = index.page_vectors @ query.vector, index.title_vectors @ query.vector
+    meaning = meaning_scores(cosine, pages, titles, index.page_numbers) - index.short_text_costs
     bm25 = sum_bm25(query.postings, len(index))
     pairs = sum_bm25([index.postings[pair] for pair in _pairs(query)], len(index))
     words = bm25 + PAIR_WEIGHT * pairs

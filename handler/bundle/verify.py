@@ -13,7 +13,7 @@ from handler.bundle.counted import counted
 from handler.bundle.database import create_tables, insert_keywords, open_database
 from handler.bundle.encoder import ModelSpec, check_unit
 from handler.bundle.layout import DATABASE
-from handler.bundle.manifest import Manifest, read_manifest
+from handler.bundle.manifest import Manifest, check_format, read_manifest
 from handler.bundle.probe import check_probe
 from handler.bundle.reader import Index
 from handler.bundle.sums import check_sums, content_version
@@ -26,6 +26,7 @@ def verify(bundle: Path) -> Iterator[str]:
     Raises BundleError at the first check that does not hold.
     """
     manifest = read_manifest(bundle)
+    check_format(manifest, bundle)
     check_sums(bundle)
     if content_version(bundle, manifest) != manifest.version:
         raise BundleError(f"{bundle} is damaged: its content is not that of version {manifest.version}")
@@ -46,6 +47,7 @@ def verify(bundle: Path) -> Iterator[str]:
     yield "keywords: every word of every chunk, in its place"
     if len(index):
         check_unit(index.vectors, spec)
+        check_unit(index.title_vectors, spec)
     yield f"vectors: {len(index)} of {spec.dim} dimensions, unit length"
 
     encoder = Bundle.open(bundle).encoder  # with all that a server checks at its start

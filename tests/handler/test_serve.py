@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from handler.bundle.layout import MANIFEST, MODEL
+from handler.bundle.layout import FORMAT_VERSION, MANIFEST, MODEL
 from tests.fakes.anthropic_api import DROP, HOLD, AnthropicApi, Block, anthropic_api, stream
 from tests.fakes.server_process import PATIENCE_S, ServerProcess, command, environment, serving
 
@@ -246,8 +246,10 @@ def test_what_cannot_start_says_why_in_one_sentence(make_bundle: MakeBundle, tmp
     assert "is no bundle" in run(tmp_path / "nowhere", tmp_path)
 
     manifest = (bundle / MANIFEST).read_text()
-    (bundle / MANIFEST).write_text(manifest.replace('"format_version": 1', '"format_version": 99'))
-    assert "update Ralph" in run(bundle, tmp_path)
+    this_format = f'"format_version": {FORMAT_VERSION}'
+    for other, remedy in ((99, "update Ralph"), (FORMAT_VERSION - 1, "build it again")):
+        (bundle / MANIFEST).write_text(manifest.replace(this_format, f'"format_version": {other}'))
+        assert remedy in run(bundle, tmp_path)
     (bundle / MANIFEST).write_text(manifest)
     with (bundle / MODEL).open("r+b") as file:
         file.seek(100)

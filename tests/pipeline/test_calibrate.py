@@ -12,6 +12,7 @@ from handler.bundle.types import Chunk
 from pipeline.calibrate import KEPT, Sample, calibrate, fit_gate, read_off_topic
 from pipeline.index import write_index
 from pipeline.questions import Question
+from tests.conftest import title_vectors
 
 WORDS = (
     *("garden", "pond", "tomato", "piano", "studio", "song", "server", "nginx"),
@@ -29,7 +30,7 @@ def index(tmp_path: Path, tiny_encoder: Encoder) -> Index:
         for b in WORDS
     ]
     vectors = np.array([tiny_encoder.embed_passage(chunk.text) for chunk in chunks])
-    write_index(tmp_path / "rag.db", chunks, vectors, tiny_encoder.spec)
+    write_index(tmp_path / "rag.db", chunks, vectors, title_vectors(tiny_encoder, chunks), tiny_encoder.spec)
     return Index.open(tmp_path / "rag.db")
 
 

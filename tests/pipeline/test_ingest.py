@@ -317,6 +317,8 @@ def test_of_a_changed_page_only_new_chunks_are_embedded(tmp_path: Path, tiny_enc
     counting = Counting(tiny_encoder._session, tiny_encoder._tokenizer, tiny_encoder.spec)
     (outcome,) = ingested(tmp_path, counting, source("a.md", "\n".join(sections)))
     assert outcome.kind == "changed"
+    title, *embedded = embedded
+    assert title == "a"
     assert 0 < len(embedded) < outcome.n_chunks
     assert all("Else" in text for text in embedded)
 

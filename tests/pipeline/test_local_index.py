@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from handler.bundle.encoder import Encoder, ModelSpec, Vector
-from handler.bundle.live import LOCAL_VERSION, LiveIndex
-from handler.bundle.passage import passage_text
+from handler.bundle.live import LiveIndex
+from handler.bundle.passage import passage_text, title_text
 from handler.bundle.search import search
 from handler.bundle.types import BundleError, Chunk
-from pipeline.local_index import MIGRATIONS, AddressTakenError, LocalIndex, open_local_index
+from pipeline.local_index import AddressTakenError, LocalIndex, open_local_index
 from tests.conftest import PAGES, MakeBundle
 
 
@@ -45,8 +45,12 @@ def embedded(encoder: Encoder, chunks: list[Chunk]) -> Vector:
     return np.array([encoder.embed_passage(passage_text(c.title, c.heading, c.text)) for c in chunks])
 
 
+def title(encoder: Encoder, chunks: list[Chunk]) -> Vector:
+    return encoder.embed_passage(title_text(chunks[0].title))
+
+
 def put(index: LocalIndex, encoder: Encoder, chunks: list[Chunk], digest: str = "1") -> bool:
-    return index.replace(chunks[0].path, digest, chunks, embedded(encoder, chunks))
+    return index.replace(chunks[0].path, digest, chunks, embedded(encoder, chunks), title(encoder, chunks))
 
 
 def found(path: Path, encoder: Encoder, question: str) -> list[str]:
@@ -126,7 +130,7 @@ def test_two_files_cannot_have_one_address(index: LocalIndex, tiny_encoder: Enco
     put(index, tiny_encoder, page("a", "The pond."))
     other = page("a", "The lake.")
     with pytest.raises(AddressTakenError, match="file:///a"):
-        index.replace("/b", "1", other, embedded(tiny_encoder, other))
+        index.replace("/b", "1", other, embedded(tiny_encoder, other), title(tiny_encoder, other))
     assert [document.path for document in index.documents()] == ["/a"]
 
 
@@ -174,14 +178,33 @@ def test_opening_again_changes_nothing(path: Path, index: LocalIndex, tiny_spec:
     with open_local_index(path, tiny_spec) as again:
         schema = again._connection.execute("SELECT sql FROM sqlite_schema").fetchall()
     assert schema == index._connection.execute("SELECT sql FROM sqlite_schema").fetchall()
-    assert len(MIGRATIONS) == LOCAL_VERSION
+    assert schema
+
+
+def test_a_file_of_the_first_version_gets_title_vectors(
+    path: Path, tiny_encoder: Encoder, tiny_spec: ModelSpec
+) -> None:
+    chunks = page("a", "The pond.", "The lake.", title="Water")
+    with open_local_index(path, tiny_spec) as index:
+        put(index, tiny_encoder, chunks)
+        index._connection.execute("ALTER TABLE page DROP COLUMN title_vector; PRAGMA user_version = 1")
+    with pytest.raises(BundleError, match="older version of this program: ingest"):
+        LiveIndex(path)
+    with open_local_index(path, tiny_spec) as index:
+        assert index.digest("/a") == ""  # the next ingestion takes the file as changed
+    # Until then the first chunk speaks for the title.
+    first, _ = embedded(tiny_encoder, chunks)
+    np.testing.assert_array_equal(LiveIndex(path).current().title_vectors, [first])
+    with open_local_index(path, tiny_spec) as index:
+        put(index, tiny_encoder, chunks)
+    np.testing.assert_array_equal(LiveIndex(path).current().title_vectors, [title(tiny_encoder, chunks)])
 
 
 def test_a_newer_schema_is_refused_by_writer_and_reader(path: Path, tiny_spec: ModelSpec) -> None:
     with open_local_index(path, tiny_spec) as index:
         index._connection.pragma("user_version", 9)
     with (
-        pytest.raises(BundleError, match="version 9, and this program knows 1"),
+        pytest.raises(BundleError, match="version 9, and this program knows 2"),
         open_local_index(path, None),
     ):
         pass
@@ -238,7 +261,7 @@ def test_a_change_that_fails_is_taken_back(index: LocalIndex, path: Path, tiny_e
     put(index, tiny_encoder, page("a", "The pond."))
     chunks = page("a", "The lake.", "The sea.")
     with pytest.raises(ValueError, match="zip"):
-        index.replace("/a", "2", chunks, embedded(tiny_encoder, chunks)[:1])
+        index.replace("/a", "2", chunks, embedded(tiny_encoder, chunks)[:1], title(tiny_encoder, chunks))
     assert (found(path, tiny_encoder, "pond"), index.digest("/a")) == (["The pond."], "1")
 
 
@@ -262,7 +285,7 @@ for n in range(25):
         # Some files of their own, and some that all of them write.
         file = f"/{name}-{n}" if n % 2 else f"/shared-{n}"
         chunks = [Chunk(f"file://{file}", file, file, "c", (), "", i, f"{file} {i}") for i in range(3)]
-        index.replace(file, name, chunks, vector)
+        index.replace(file, name, chunks, vector, vector[0])
     print(file, flush=True)
 """
 

@@ -19,6 +19,7 @@ from handler.bundle.reader import Index
 from handler.bundle.search import SearchResult, search
 from handler.bundle.types import BundleError, Chunk, Mode
 from pipeline.index import write_index
+from tests.conftest import title_vectors
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 MakeIndex = Callable[[Sequence[Chunk]], Index]
@@ -40,6 +41,15 @@ class Fixed:
         return self.vector
 
 
+def all_alike(index: Index) -> tuple[Fixed, Index]:
+    """An encoder, and an index where all is as near as can be to each of its questions."""
+    n_pages, dim = index.page_vectors.shape
+    fixed = Fixed(np.eye(1, dim, dtype=np.float32)[0])
+    pages = np.tile(fixed.vector, (n_pages, 1))
+    chunks = np.tile(fixed.vector, (len(index), 1))
+    return fixed, replace(index, vectors=chunks, page_vectors=pages, title_vectors=pages)
+
+
 def chunk(name: str, text: str, collection: str = "notes", ordinal: int = 0) -> Chunk:
     return Chunk(f"https://x.org/{name}", name.title(), f"{name}.md", collection, (), "", ordinal, text)
 
@@ -48,7 +58,9 @@ def chunk(name: str, text: str, collection: str = "notes", ordinal: int = 0) -> 
 def make_index(tmp_path: Path, tiny_encoder: Encoder) -> MakeIndex:
     def make(chunks: Sequence[Chunk]) -> Index:
         vectors = np.array([tiny_encoder.embed_passage(each.text[:500]) for each in chunks])
-        write_index(tmp_path / "rag.db", chunks, vectors, tiny_encoder.spec)
+        write_index(
+            tmp_path / "rag.db", chunks, vectors, title_vectors(tiny_encoder, chunks), tiny_encoder.spec
+        )
         return Index.open(tmp_path / "rag.db")
 
     return make
@@ -61,7 +73,7 @@ def shared_index(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Encoder
     chunks += [chunk("mine", "A garden.", "small"), chunk("mine", "The café.", "small", ordinal=1)]
     path = tmp_path_factory.mktemp("shared") / "rag.db"
     vectors = np.array([tiny_encoder.embed_passage(each.text) for each in chunks])
-    write_index(path, chunks, vectors, tiny_encoder.spec)
+    write_index(path, chunks, vectors, title_vectors(tiny_encoder, chunks), tiny_encoder.spec)
     return Index.open(path)
 
 
@@ -224,10 +236,26 @@ def test_the_current_page_wins_among_equals(make_index: MakeIndex, tiny_encoder:
 
 def test_of_two_chunks_that_say_the_same_the_one_that_says_more_wins(make_index: MakeIndex) -> None:
     long = "How the pond is filled: " + "with a bucket, and then another. " * 12
-    index = make_index([chunk("long", long), chunk("short", "## The pond")])
-    fixed = Fixed(np.eye(1, index.vectors.shape[1], dtype=np.float32)[0])
-    same = replace(index, vectors=np.tile(fixed.vector, (2, 1)), page_vectors=np.tile(fixed.vector, (2, 1)))
-    assert names(search(same, fixed, "which", mode="hybrid")) == ["long", "short"]
+    other = chunk("short", "And so on, and so forth, and all that. " * 9, ordinal=1)
+    index = make_index([chunk("short", "## The pond"), other, chunk("long", long)])
+    fixed, same = all_alike(index)
+    far = np.where(np.arange(3)[:, np.newaxis] == 2, -fixed.vector, fixed.vector)  # of the other one
+    assert names(search(replace(same, vectors=far), fixed, "which")) == ["long", "short"]
+    # Who has no more to say loses nothing by it.
+    index = make_index([chunk("a", "## The pond"), chunk("b", long)])
+    fixed, same = all_alike(index)
+    assert names(search(same, fixed, "which")) == ["a", "b"]
+
+
+def test_a_title_speaks_for_its_page_and_never_against_it(make_index: MakeIndex) -> None:
+    index = make_index([chunk(f"p{i}", f"The pond, entry {i}.") for i in range(3)])
+    fixed, same = all_alike(index)
+    like, unlike = fixed.vector, -fixed.vector
+    titled = replace(same, title_vectors=np.array([unlike, unlike, like]))
+    assert names(search(titled, fixed, "which"))[0] == "p0"  # no title fits better than the texts
+    texts = np.tile(np.roll(like, 1), (3, 1))
+    titled = replace(titled, vectors=texts, page_vectors=texts)
+    assert names(search(titled, fixed, "which")) == ["p2", "p0", "p1"]
 
 
 def test_the_gate_sees_nothing_of_chunks_that_are_not_asked(

@@ -178,6 +178,17 @@ def test_a_database_that_would_answer_wrongly_is_refused_at_start_and_by_verify(
     assert "\n" not in str(error.value)
 
 
+def test_a_bundle_of_an_older_format_is_built_again(make_bundle: MakeBundle) -> None:
+    bundle = make_bundle()
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    (bundle / "manifest.json").write_text(json.dumps({**manifest, "format_version": 1}))
+    write_sums(bundle)
+    for check in (Bundle.open, lambda bundle: list(verify(bundle))):
+        with pytest.raises(BundleError, match=r"bundle format 1 .* build it again"):
+            check(bundle)
+    assert read_manifest(bundle).format_version == 1  # its figures can be compared all the same
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [
