@@ -1,9 +1,11 @@
 """How well questions find their pages, and how well the gate tells them from others.
 
-    python -m benchmarks.retrieval --data DIR --corpora DIR [--model NAME] [--sets squad2_A,scifact,til]
+    python -m benchmarks.retrieval --data DIR --corpora DIR [--model NAME] [--sets squad2_A,scifact,til,…]
 
 Through the whole product: each document becomes one markdown page of a site, `doit build` makes the bundle,
-`ralph search --batch` answers. The gate is calibrated on every second question and measured on the others.
+`ralph search --batch` answers. Sites of the corpora are asked the texts of their own links, and their pages'
+descriptions. The gate is calibrated on every second question and measured on the others; where there are few,
+once more on random halves, as it matters much which are in which.
 Vectors are kept in build/benchmarks/retrieval, so that only the first run takes long.
 """
 
@@ -14,6 +16,7 @@ import csv
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +24,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
+
+from benchmarks.site_questions import SITES, SiteSet, copy_without_descriptions, link_texts
+from handler.bundle.encoder import Encoder, ModelSpec
+from handler.bundle.manifest import read_manifest
+from handler.bundle.reader import Index
 from handler.bundle.types import Mode
+from pipeline.calibrate import DEFAULT_GATES, KEPT, fit_gate, read_off_topic, sample, without_answered
 
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "build" / "benchmarks" / "retrieval"
@@ -30,6 +40,9 @@ DEPTH = 10
 # Above this share of its words in one window of the site, an off-topic question may be answered there.
 MAX_OVERLAP = 0.6
 BASE_URL = "https://example.org/"
+# Of so few questions, which are in which half decides much.
+FEW = 100
+N_RANDOM_HALVES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +71,27 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, required=True, help="folder of the retrieval sets")
-    parser.add_argument("--corpora", type=Path, required=True, help="folder with the sites til and dw-posts")
+    parser.add_argument("--corpora", type=Path, required=True, help="folder of the sites")
     parser.add_argument("--model", default="bge-small-en-v1.5")
-    parser.add_argument("--sets", default="squad2_A,scifact,til")
+    parser.add_argument("--sets", default=",".join(("squad2_A", "scifact", "til", *SITES)))
     arguments = parser.parse_args()
     for name in arguments.sets.split(","):
         product = Product(WORK / arguments.model / name, arguments.model, arguments.corpora)
+        gates: list[GateTask] = []
         if name == "til":
             tasks = til_tasks(arguments.data)
             gates = til_gates(arguments.data, tasks)
             product.write_til()
+            product.build()
+        elif name in SITES:
+            descriptions = product.write_site(arguments.corpora / name, SITES[name])
+            product.build()
+            tasks = site_tasks(name, product, descriptions)
         else:
             tasks = [document_task(arguments.data / name)]
             gates = document_gates(arguments.data / name)
             product.write_documents(arguments.data / name)
-        product.build()
+            product.build()
         for task in tasks:
             print(f"{arguments.model} {task.name}, {len(task.questions)} questions")
             for mode in MODES:
@@ -83,6 +102,8 @@ def main() -> None:
         for gate in gates:
             product.build(gate)
             print_gate(product, gate)
+            if len(gate.answerable) < FEW:
+                print_random_halves(product, gate)
 
 
 class Product:
@@ -90,6 +111,7 @@ class Product:
 
     def __init__(self, folder: Path, model: str, corpora: Path) -> None:
         self.sites, self.build_folder = folder / "sites", folder / "build"
+        self.content = folder / "content"
         self.questions = self.sites / "none.jsonl"
         self.environ = {
             **os.environ,
@@ -114,6 +136,16 @@ class Product:
             text = f"---\ntitle: {json.dumps(row['title'], ensure_ascii=False)}\n---\n\n{row['text']}\n"
             (site / page_path(number)).write_text(text, encoding="utf-8")
         self.questions = site / "questions.jsonl"
+
+    def write_site(self, corpus: Path, site: SiteSet) -> dict[str, str]:
+        """A site of the corpora without its pages' descriptions, which are returned by path."""
+        (self.sites / "collections.toml").write_text("[site]\npublic = true\n", encoding="utf-8")
+        folder = self.sites / "site"
+        folder.mkdir(exist_ok=True)
+        toml = f'collection = "site"\nsource = "{self.content}"\n{site.toml}'
+        (folder / "site.toml").write_text(toml, encoding="utf-8")
+        shutil.rmtree(self.content, ignore_errors=True)
+        return copy_without_descriptions(corpus / site.content, self.content)
 
     def write_til(self) -> None:
         """The two sites as this project describes them."""
@@ -164,6 +196,30 @@ def document_gates(data: Path) -> list[GateTask]:
         return []
     names = ("queries.jsonl", "queries_offtopic.jsonl", "queries_unanswerable.jsonl")
     return [GateTask("", *(list(read_texts(data / name).values()) for name in names))]
+
+
+def site_tasks(name: str, product: Product, descriptions: Mapping[str, str]) -> list[Task]:
+    """The texts of a site's links, and the descriptions of its pages, where it has some."""
+    index = Index.open(product.build_folder / "current" / "rag.db")
+    url_by_path = {chunk.path: chunk.url for chunk in index.chunks(range(len(index)))}
+    paths: dict[str, list[str]] = {}
+    for path, description in descriptions.items():
+        if path in url_by_path:
+            paths.setdefault(description, []).append(path)
+    asked: dict[str, Mapping[str, Iterable[str]]] = {
+        "link texts": link_texts(product.content, url_by_path),
+        "descriptions": paths,
+    }
+    return [
+        Task(
+            f"{name} {kind}",
+            {text: text for text in pages},
+            {text: dict.fromkeys(right, 1.0) for text, right in pages.items()},
+            "",
+        )
+        for kind, pages in asked.items()
+        if pages
+    ]
 
 
 def til_tasks(data: Path) -> list[Task]:
@@ -222,6 +278,36 @@ def print_gate(product: Product, gate: GateTask) -> None:
         found = product.search({str(i): text for i, text in enumerate(texts)}, gated=True)
         shares.append(f"{label} {sum(each['gate']['accepted'] for each in found) / len(found):.1%}")
     print(f"  gate     {', '.join(shares)}  {gate.name}", flush=True)
+
+
+def print_random_halves(product: Product, gate: GateTask) -> None:
+    """The mean shares that pass over gates fitted to random halves, and at which the threshold were exact."""
+    folder = product.build_folder / "current"
+    encoder = Encoder.load(folder, ModelSpec.from_dict(read_manifest(folder).model))
+    index = Index.open(folder / "rag.db")
+    good, bad, built_in = (
+        sample(index, encoder, texts) for texts in (gate.answerable, gate.off_topic, read_off_topic())
+    )
+    shares = []
+    for seed in range(N_RANDOM_HALVES):
+        random = np.random.default_rng(seed)
+        in_good, in_bad = (random.permutation(len(kind)) % 2 == 0 for kind in (good, bad))
+        seen = good.where(in_good)
+        others = without_answered(built_in, seen, DEFAULT_GATES[encoder.spec.name])
+        fitted = fit_gate(seen, bad.where(in_bad).and_also(others))
+        kept, accepted = (
+            kind.evidence @ np.array(fitted.weights) + kind.vectors @ np.array(fitted.direction)
+            for kind in (good.where(~in_good), bad.where(~in_bad))
+        )
+        cut = fitted.threshold
+        exact = np.quantile(kept, 1 - KEPT)
+        shares.append([np.mean(kept >= cut), np.mean(accepted >= cut), np.mean(accepted >= exact)])
+    n_kept, n_accepted, n_exact = np.mean(shares, axis=0)
+    print(
+        f"  gate     on {N_RANDOM_HALVES} random halves: answerable kept {n_kept:.1%}, off-topic accepted "
+        f"{n_accepted:.1%}; at {KEPT:.0%} kept it were {n_exact:.1%}",
+        flush=True,
+    )
 
 
 def figures(task: Task, results: Iterable[dict[str, Any]]) -> str:

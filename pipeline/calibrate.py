@@ -54,6 +54,12 @@ class Sample:
         """The questions that a mask (n,) picks."""
         return Sample(self.evidence[mask], self.vectors[mask])
 
+    def and_also(self, others: Sample) -> Sample:
+        """These questions and the others."""
+        return Sample(
+            np.concatenate([self.evidence, others.evidence]), np.concatenate([self.vectors, others.vectors])
+        )
+
 
 def calibrate(index: Index, encoder: Encoder, questions: Sequence[Question]) -> Gate:
     """The gate that lets KEPT of the answerable questions pass, and of the others as few as may be.
@@ -68,11 +74,7 @@ def calibrate(index: Index, encoder: Encoder, questions: Sequence[Question]) -> 
     good = sample(index, encoder, answerable)
     own_refusals = sample(index, encoder, [question.text for question in questions if not question.expected])
     built_in = without_answered(sample(index, encoder, read_off_topic()), good, default)
-    bad = Sample(
-        np.concatenate([own_refusals.evidence, built_in.evidence]),
-        np.concatenate([own_refusals.vectors, built_in.vectors]),
-    )
-    return fit_gate(good, bad)
+    return fit_gate(good, own_refusals.and_also(built_in))
 
 
 def sample(index: Index, encoder: QueryEncoder, texts: Sequence[str]) -> Sample:
