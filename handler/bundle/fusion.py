@@ -30,12 +30,12 @@ STRONG_BM25 = 18.75
 # What two words of the question count that stand side by side in a chunk too, beside what each counts.
 PAIR_WEIGHT = 0.3
 # How much of the vector leg's say is the page's: its mean vector's, or its title's where that fits better.
-# Without the titles link texts lose .02 to .05 of nDCG@10. In a plain sum with the mean they would gain as much,
-# but most questions are not about what a title says, and hit@1 of those falls by .05.
+# Without the titles link texts lose .02 to .05 of nDCG@10. In a plain sum with the mean they would gain as
+# much, but most questions are not about what a title says, and hit@1 of those falls by .05.
 PAGE_SHARE = 0.4
 # A chunk of fewer bytes loses so many standard deviations each time its length is divided by e: a heading
-# with a line below it is near to much and answers little. Worth .01 of nDCG@10 on the site's questions. The only
-# chunk of a page loses nothing: short pages are written so, and pages of reference by the hundred.
+# with a line below it is near to much and answers little. Worth .01 of nDCG@10 on the site's questions. The
+# only chunk of a page loses nothing: short pages are written so, and pages of reference by the hundred.
 SHORT_TEXT_BYTES = 300
 SHORT_TEXT_COST = 0.5
 # Lifts the page the reader is on over others that fit about as well, not over those that clearly fit better.
