@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from handler.bundle.bundle import Bundle
+from handler.bundle.search import CHUNKS_FOR_ANSWER
 from handler.events import Citation, Done, Error, Event, Sources, Text, Timing
 from handler.followup import Search, search_in_context
 from handler.generate.types import Finished, Generator, GeneratorError, PageRead, Prompt, Turn
-from handler.sources import as_read, sources_of
+from handler.sources import as_read, source_numbers, sources_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ def answer_events(
         bundle.search,
         collections=public_names(bundle, question.collections),
         page=question.page.url if question.page else None,
+        chunks_per_page=CHUNKS_FOR_ANSWER,
     )
     return answer_events_from(search, generator, question, bundle.manifest.version, clock)
 
@@ -61,6 +63,7 @@ async def answer_events_from(
     # In a thread: a search holds the processor for some 10 ms, during which other answers stream on.
     found = await asyncio.to_thread(search_in_context, search, question.text, question.history, question.page)
     yield Sources(sources_of(found.hits))
+    numbers = source_numbers(found.hits)
     sources_ms = elapsed_ms()
     first_text_ms: float | None = None
     prompt = Prompt(question.text, found.hits, question.history, question.page, found.question, found.vector)
@@ -82,7 +85,8 @@ async def answer_events_from(
                     first_text_ms = elapsed_ms()
                 if isinstance(piece, Citation):
                     chunk = found.hits[piece.source - 1].chunk
-                    yield replace(piece, shown=as_read(chunk, piece.quote))
+                    number = numbers[piece.source - 1]
+                    yield replace(piece, source=number, shown=as_read(chunk, piece.quote))
                 else:
                     yield piece
     except GeneratorError as error:

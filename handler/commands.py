@@ -12,7 +12,7 @@ from handler import terminal
 from handler.bundle.bundle import Bundle
 from handler.bundle.diff import diff as diff_bundles
 from handler.bundle.diff import format_diff
-from handler.bundle.search import Hit, SearchResult
+from handler.bundle.search import CHUNKS_FOR_ANSWER, Hit, SearchResult
 from handler.bundle.types import BundleError
 from handler.bundle.verify import verify as verify_bundle
 from handler.generate.extractive import best_quotes, numbered_text
@@ -27,6 +27,7 @@ def ask(arguments: Namespace, environ: Mapping[str, str]) -> int:
         collections=_collections(arguments, bundle),
         page=arguments.page,
         gated=not arguments.no_gate,
+        chunks_per_page=CHUNKS_FOR_ANSWER,
     )
     quotes = best_quotes(found.question, found.hits, bundle.encoder, found.vector)
     if arguments.json:
@@ -55,7 +56,7 @@ def search(arguments: Namespace, environ: Mapping[str, str]) -> int:
             top_k=arguments.top_k,
             mode=arguments.mode,
             gated=not arguments.no_gate,
-            all_chunks=arguments.all_chunks,
+            chunks_per_page=None if arguments.all_chunks else 1,
             page=page,
         )
 

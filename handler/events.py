@@ -15,8 +15,8 @@ ErrorCode = Literal[
 class Source:
     """A part of a page that an answer may rest on. `number` counts from 1 and is what [n] means.
 
-    `url` ends in #section where the part has one. `snippet` is plain text. `rank` is its place among the
-    hits, from 1.
+    `url` ends in #section where the part has one. `snippet` is plain text. `rank` is the place of its first
+    hit among all, from 1.
     """
 
     number: int

@@ -17,8 +17,17 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def sources_of(hits: Sequence[Hit]) -> tuple[Source, ...]:
-    """The hits as sources, numbered from 1 in their order."""
-    return tuple(_source(number, hit.chunk) for number, hit in enumerate(hits, start=1))
+    """The places of the hits as sources, in their order: what has one address is one source."""
+    first_ranks: dict[int, int] = {}
+    for rank, number in enumerate(source_numbers(hits), start=1):
+        first_ranks.setdefault(number, rank)
+    return tuple(_source(number, rank, hits[rank - 1].chunk) for number, rank in first_ranks.items())
+
+
+def source_numbers(hits: Sequence[Hit]) -> list[int]:
+    """The number of each hit's source, from 1."""
+    numbers: dict[str, int] = {}
+    return [numbers.setdefault(link(hit.chunk), len(numbers) + 1) for hit in hits]
 
 
 def link(chunk: Chunk) -> str:
@@ -69,5 +78,5 @@ def without_controls(text: str) -> str:
     return _CONTROL.sub("", text)
 
 
-def _source(number: int, chunk: Chunk) -> Source:
-    return Source(number, one_line(chunk.title), heading_path(chunk), link(chunk), snippet(chunk), number)
+def _source(number: int, rank: int, chunk: Chunk) -> Source:
+    return Source(number, one_line(chunk.title), heading_path(chunk), link(chunk), snippet(chunk), rank)

@@ -6,11 +6,12 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
+from operator import itemgetter
 
 from handler.bundle.search import Hit, SearchResult
 from handler.bundle.types import Chunk
 from handler.generate.extractive import I_DONT_KNOW, Quote
-from handler.sources import link, snippet, without_controls
+from handler.sources import link, snippet, source_numbers, without_controls
 
 MAX_WIDTH = 100
 
@@ -20,11 +21,14 @@ def format_answer(found: SearchResult, quotes: Sequence[Quote]) -> str:
     if not quotes:
         return f"{I_DONT_KNOW}\n({found.gate.reason})"
     lines = []
+    numbers = source_numbers(found.hits)
+    chunks: dict[int, Chunk] = {}
     for quote in quotes:
-        lines += _quoted(quote)
-    for source in sorted({quote.source for quote in quotes}):
-        chunk = found.hits[source - 1].chunk
-        lines += ["", f"[{source}] {_place(chunk)}", f"    {link(chunk)}"]
+        number = numbers[quote.source - 1]
+        lines += _quoted(quote, number)
+        chunks.setdefault(number, found.hits[quote.source - 1].chunk)
+    for number, chunk in sorted(chunks.items(), key=itemgetter(0)):
+        lines += ["", f"[{number}] {_place(chunk)}", f"    {link(chunk)}"]
     return _shown([*lines, "", "quoted from these pages word for word; nothing left this machine"])
 
 
@@ -47,14 +51,14 @@ def _shown(lines: Sequence[str]) -> str:
     return without_controls("\n".join(lines))
 
 
-def _quoted(quote: Quote) -> list[str]:
+def _quoted(quote: Quote, number: int) -> list[str]:
     """Prose without its markup, and code line for line, to be copied."""
     if quote.is_code:
         return [
             *(f"    {line}".rstrip() for line in textwrap.dedent(quote.text).split("\n")),
-            f"[{quote.source}]",
+            f"[{number}]",
         ]
-    return _wrapped(f"“{quote.shown}” [{quote.source}]")
+    return _wrapped(f"“{quote.shown}” [{number}]")
 
 
 def _explained(hit: Hit) -> list[str]:

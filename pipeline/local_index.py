@@ -26,7 +26,7 @@ from handler.bundle.database import (
 from handler.bundle.encoder import ModelSpec, Vector
 from handler.bundle.live import LOCAL_VERSION, check_is_file, check_local_version, reason_of
 from handler.bundle.passage import passage_text
-from handler.bundle.terms import fold
+from handler.bundle.terms import keyword_text
 from handler.bundle.types import BundleError, Chunk
 
 LOCAL_SCHEMA = Path(__file__).with_name("local_schema.sql")
@@ -254,4 +254,4 @@ def _text_digest(chunks: Sequence[Chunk]) -> str:
 
 def _fold(*text: Any) -> str:
     """What `fold` is to SQL."""
-    return fold(*text)
+    return keyword_text(*text)

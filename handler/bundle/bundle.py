@@ -84,7 +84,7 @@ class Bundle:
         top_k: int = 6,
         mode: Mode = "hybrid",
         gated: bool = True,
-        all_chunks: bool = False,
+        chunks_per_page: int | None = 1,
         page: str | None = None,
     ) -> SearchResult:
         """What handler.bundle.search.search finds here; without `collections`, in the public ones."""
@@ -96,6 +96,6 @@ class Bundle:
             top_k=top_k,
             mode=mode,
             gate=self.gate if gated else None,
-            all_chunks=all_chunks,
+            chunks_per_page=chunks_per_page,
             page=page,
         )

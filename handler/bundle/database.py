@@ -11,7 +11,7 @@ import numpy as np
 import sqlite_vec
 
 from handler.bundle.encoder import Vector
-from handler.bundle.terms import TOKENIZER, fold
+from handler.bundle.terms import TOKENIZER, keyword_text
 from handler.bundle.types import BundleError, Chunk
 
 SCHEMA = Path(__file__).with_name("schema.sql")
@@ -78,7 +78,7 @@ def insert_keywords(connection: apsw.Connection, chunk_id: int, chunk: Chunk) ->
     """Puts the words of a chunk into the keyword index."""
     connection.execute(
         "INSERT INTO chunk_fts(rowid, title, heading, text) VALUES (?, ?, ?, ?)",
-        (chunk_id, fold(chunk.title), fold(" ".join(chunk.heading)), fold(chunk.text)),
+        (chunk_id, *(keyword_text(text) for text in (chunk.title, " ".join(chunk.heading), chunk.text))),
     )
 
 

@@ -20,7 +20,7 @@ from handler.bundle.bundle import Bundle
 from handler.bundle.keyword import Posting, Postings
 from handler.bundle.live import LiveIndex
 from handler.bundle.reader import Index, Texts
-from handler.bundle.search import Hit, SearchResult
+from handler.bundle.search import CHUNKS_FOR_ANSWER, Hit, SearchResult
 from handler.bundle.types import BundleError, Chunk
 
 
@@ -60,7 +60,9 @@ def search_distinct(
 ) -> SearchResult:
     """What the bundle finds in the collections, each text once: a file may be a page that was published."""
     # Others take the place of what is left out.
-    found = bundle.search(question, collections=collections, top_k=2 * top_k)
+    found = bundle.search(
+        question, collections=collections, top_k=2 * top_k, chunks_per_page=CHUNKS_FOR_ANSWER
+    )
     return replace(found, hits=distinct(found.hits)[:top_k])
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-# FTS5's tokenizer for what `fold` returns. Marks (Mn, Mc) belong to words, or Devanagari and Thai would
+# FTS5's tokenizer for what `keyword_text` returns. Marks (Mn, Mc) belong to words, or Devanagari and Thai would
 # be cut at every vowel sign.
 TOKENIZER = ("porter", "unicode61", "remove_diacritics", "2", "categories", "L* N* Co Mn Mc")
 
@@ -34,9 +34,12 @@ _DOTTED = re.compile(r"(?<![\w.)\]/])\.([^\W_][\w-]*)")
 # Names in code are found by the words that they are made of: `hasSuffix`, `strings.HasSuffix`, `HasSuffix()`.
 # Not those in prose: who looks for a press does not mean WordPress, nor who looks for a bay eBay.
 _CAMEL = re.compile(
-    r"(?<![^\W\d_])(?:(?=[a-z]{2})|(?<=[._`])|(?=[A-Za-z]*+[(_`]))(?>[A-Za-z]*?[a-z][A-Z][A-Za-z]*)(?![^\W\d_])"
+    r"(?<![^\W_])(?:(?=[a-z]{2})|(?<=[._`])|(?=[A-Za-z]*+\d*+[(_`]))"
+    r"(?>[A-Za-z]*?[a-z][A-Z][A-Za-z]*\d*)(?![^\W_])"
 )
-_CAMEL_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_CAMEL_PART = re.compile(r"[A-Z]+(?![a-z])\d*|[A-Z]?[a-z]+\d*")
+# What has no white space inside stays whole in front of the parts: it is looked for as one phrase.
+_CAMEL_PIECE = re.compile(r"(?<!\S)\S*?[a-z][A-Z]\S*+")
 
 # What English glues to a word with an apostrophe: `site's` and `don't` are no names with a sign inside.
 _CONTRACTION = re.compile(r"n?['’](?:s|t|re|ve|ll|d|m)(?!\w)", re.IGNORECASE)
@@ -55,15 +58,22 @@ wouldn you your yours
 STOPWORDS = frozenset(_ENGLISH.split())
 
 
+def keyword_text(text: str) -> str:
+    """The text as it goes into FTS5: folded, each name in code followed by its parts.
+
+    Questions are only folded. Parted as well, a name would count as many words, most of them missing where the
+    page writes it in small letters.
+    """
+    return fold(_CAMEL_PIECE.sub(lambda piece: " ".join((piece[0], *_camel_parts(piece[0]))), text))
+
+
 def fold(text: str) -> str:
-    """The text as it goes into FTS5, on the build's side and on the question's.
+    """The text without what makes no difference between words, on the build's side and on the question's.
 
     Compatibility forms, case and the marks of Latin, Greek, Cyrillic, Hebrew and Arabic are folded away
     (canonical combining classes 10-35 and 200-240, Unicode Standard 3.11); the marks that are letters in
-    Indic and Thai stay. Characters of scripts without spaces stand alone. Names in code are followed by
-    their parts.
+    Indic and Thai stay. Characters of scripts without spaces stand alone.
     """
-    text = _CAMEL.sub(lambda match: " ".join((match[0], *_CAMEL_PART.findall(match[0]))), text)
     if text.isascii():
         folded = text.lower()
     else:
@@ -146,6 +156,11 @@ def _is_letter(char: str) -> bool:
 def _is_folded_away(char: str) -> bool:
     combining = unicodedata.combining(char)
     return 10 <= combining <= 35 or 200 <= combining <= 240 or char == _TATWEEL
+
+
+def _camel_parts(piece: str) -> Iterable[str]:
+    for name in _CAMEL.findall(piece):
+        yield from _CAMEL_PART.findall(name)
 
 
 def _name_signs(text: str) -> str:

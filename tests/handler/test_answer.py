@@ -103,6 +103,26 @@ def test_a_source_leads_to_its_section(bundle: Bundle) -> None:
     )
 
 
+def test_an_answer_may_rest_on_three_chunks_of_a_page_and_cites_a_section_by_one_number(
+    make_bundle: MakeBundle,
+) -> None:
+    long = "".join(
+        f"The pond in year {year} had algae. {'It is deep and green. ' * 50}\n\n" for year in range(5)
+    )
+    bundle = Bundle.open(
+        make_bundle({"notes/pond.md": f"Pond\n\n{long}", "notes/lake.md": "Lake\n\nNo pond.\n"})
+    )
+    scripted = Scripted(*(Citation(hit, "Pond", 0) for hit in (1, 2, 3, 4)), Finished("end"))
+    events = events_of(bundle, scripted, "algae in the pond")
+    (prompt,) = scripted.prompts
+    assert [hit.chunk.title for hit in prompt.hits].count("Pond") == 3
+    assert len({hit.chunk.text for hit in prompt.hits}) == len(prompt.hits) == 4
+    assert sorted(titles(events)) == ["Lake", "Pond"]
+    cited = [event.source for event in events if isinstance(event, Citation)]
+    pages = [hit.chunk.title for hit in prompt.hits]
+    assert [titles(events)[number - 1] for number in cited] == pages
+
+
 @pytest.mark.parametrize("collections", [None, ["notes", "diary"], ["diary"], ["unheard-of"], []])
 def test_what_is_not_public_is_not_found_whatever_is_asked(
     bundle: Bundle, collections: list[str] | None

@@ -5,7 +5,7 @@ import pytest
 from handler.bundle.search import Hit
 from handler.bundle.types import Chunk
 from handler.events import Source
-from handler.sources import SNIPPET_CHARS, as_read, link, snippet, sources_of
+from handler.sources import SNIPPET_CHARS, as_read, link, snippet, source_numbers, sources_of
 
 
 def chunk(text: str = "Text.", title: str = "Pond", heading: tuple[str, ...] = (), anchor: str = "") -> Chunk:
@@ -24,6 +24,14 @@ def test_a_source_has_its_number_and_its_place_down_to_the_section() -> None:
         Source(1, "Pond", "Water > Algae", "https://example.org/pond#algae", "They are green.", 1),
         Source(2, "Pond", "", "https://example.org/pond", "Text.", 2),
     )
+
+
+def test_what_has_one_address_is_one_source() -> None:
+    chunks = [chunk("First."), chunk("Green.", heading=("Algae",), anchor="algae"), chunk("Second.")]
+    hits = [Hit(each, 1.0, 0.9, 1.0, 1, 1, "") for each in (*chunks, chunk("Deep.", anchor="depth"))]
+    assert source_numbers(hits) == [1, 2, 1, 3]
+    found = [(source.number, source.snippet, source.rank) for source in sources_of(hits)]
+    assert found == [(1, "First.", 1), (2, "Green.", 2), (3, "Deep.", 4)]
 
 
 @pytest.mark.parametrize(

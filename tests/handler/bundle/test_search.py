@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -176,7 +177,19 @@ def test_each_page_stands_once_with_its_best_chunk(make_index: MakeIndex, tiny_e
     result = search(index, tiny_encoder, "garden pond", top_k=2)
     assert names(result) == ["garden", "server"]
     assert result.hits[0].chunk.ordinal == 7
-    assert len(search(index, tiny_encoder, "garden pond", top_k=9, all_chunks=True).hits) == 9
+    some = search(index, tiny_encoder, "garden pond", top_k=9, chunks_per_page=3)
+    assert Counter(names(some)) == {"garden": 3, "server": 1}
+    assert len(search(index, tiny_encoder, "garden pond", top_k=9, chunks_per_page=None).hits) == 9
+
+
+def test_of_pages_with_one_text_each_chunk_stands_once(make_index: MakeIndex, tiny_encoder: Encoder) -> None:
+    index = make_index(
+        [chunk(name, f"Part {i} of the pond.", ordinal=i) for name in ("long/a", "a") for i in range(4)]
+    )
+    found = search(index, tiny_encoder, "pond", chunks_per_page=None)
+    assert sorted((hit.chunk.url, hit.chunk.ordinal) for hit in found.hits) == [
+        ("https://x.org/a", ordinal) for ordinal in range(4)
+    ]
 
 
 def test_one_text_under_three_urls_is_one_result(make_index: MakeIndex, tiny_encoder: Encoder) -> None:
@@ -298,7 +311,7 @@ QUESTIONS = st.text(max_size=99) | st.lists(st.sampled_from(WORDS), max_size=12)
     question=QUESTIONS,
     mode=st.sampled_from(MODES),
     top_k=st.integers(1, 99),
-    all_chunks=st.booleans(),
+    chunks_per_page=st.sampled_from([1, 2, None]),
     collections=st.none() | st.sets(st.sampled_from(["large", "small", "none"])),
     page=st.none() | st.sampled_from(["https://x.org/p3", "https://x.org/mine", "\ud800"]),
 )
@@ -308,7 +321,7 @@ def test_hits_of_any_question_are_in_order_all_different_and_of_the_asked_collec
     question: str,
     mode: Mode,
     top_k: int,
-    all_chunks: bool,
+    chunks_per_page: int | None,
     collections: set[str] | None,
     page: str | None,
 ) -> None:
@@ -318,7 +331,7 @@ def test_hits_of_any_question_are_in_order_all_different_and_of_the_asked_collec
         question,
         mode=mode,
         top_k=top_k,
-        all_chunks=all_chunks,
+        chunks_per_page=chunks_per_page,
         collections=collections,
         page=page,
     ).hits
@@ -327,7 +340,9 @@ def test_hits_of_any_question_are_in_order_all_different_and_of_the_asked_collec
     assert {hit.chunk.collection for hit in hits} <= (collections or ({"large", "small"}))
     assert not (collections == set() and hits)
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
-    if all_chunks and mode in ("vector", "keyword"):
+    per_page = Counter(hit.chunk.url for hit in hits)
+    assert not chunks_per_page or all(n <= chunks_per_page for n in per_page.values())
+    if chunks_per_page is None and mode in ("vector", "keyword"):
         ranks = [hit.vector_rank if mode == "vector" else hit.keyword_rank for hit in hits]
         assert ranks == sorted(rank for rank in ranks if rank)
 

@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.bundle.terms import MAX_TERMS, asks_a_service, fold, neighbours, points_at_site, query_phrases
+from handler.bundle.terms import (
+    MAX_TERMS,
+    _parts,
+    asks_a_service,
+    fold,
+    keyword_text,
+    neighbours,
+    points_at_site,
+    query_phrases,
+)
 
 
 @pytest.mark.parametrize(
@@ -48,26 +57,42 @@ def test_marks_case_and_width_do_not_matter(written: str, asked: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "folded"),
+    ("written", "indexed"),
     [
         ("hasSuffix", "hassuffix has suffix"),
-        ("strings.HasSuffix.", "strings.hassuffix has suffix."),
-        ("`ByLinkTitle`", "`bylinktitle by link title`"),
-        ("GaussianBlur()", "gaussianblur gaussian blur()"),
-        ("getHTMLOf_id", "gethtmlof get html of_id"),
+        ("strings.HasSuffix.", "strings.hassuffix. has suffix"),
+        ("`ByLinkTitle`", "`bylinktitle` by link title"),
+        ("GaussianBlur()", "gaussianblur() gaussian blur"),
+        ("getHTMLOf_id", "gethtmlof_id get html of"),
+        ("toBase64 isV8Id", "tobase64 to base64 isv8id"),
+        ("the Page.GitInfo.AuthorDate is", "the page.gitinfo.authordate git info author date is"),
         ("WordPress, GitHub.com and JavaScript", "wordpress, github.com and javascript"),
         ("iPhone eBay aB", "iphone ebay ab"),
         ("hasSuffixé éhasSuffix _AbÉ", "hassuffixe ehassuffix _abe"),
     ],
 )
-def test_names_in_code_are_followed_by_their_parts_and_other_names_are_not(written: str, folded: str) -> None:
-    assert fold(written) == folded
+def test_names_in_code_are_followed_by_their_parts_and_other_names_are_not(
+    written: str, indexed: str
+) -> None:
+    assert keyword_text(written) == indexed
 
 
-@pytest.mark.parametrize("text", ["Ab", "aB", ".A", "A.", "`Ab", "ab_", "A"])
-def test_names_without_end_are_folded_in_linear_time(text: str) -> None:
+@given(st.text("aAbB._`( é\u0301用ไ/-1", max_size=40))
+def test_what_is_asked_is_found_however_names_are_written(text: str) -> None:
+    """Its words and phrases stand as they are in front of the parts of names."""
+    words = f" {' '.join(_parts(keyword_text(text)))} "
+    for asked in (text, text.lower()):
+        assert all(f" {phrase} " in words for phrase in query_phrases(asked))
+
+
+def test_a_name_in_a_question_is_one_word_however_it_is_written() -> None:
+    assert query_phrases("getElementById") == query_phrases("getelementbyid") == ("getelementbyid",)
+
+
+@pytest.mark.parametrize("text", ["Ab", "aB", ".A", "A.", "`Ab", "ab_", "A", "aB1"])
+def test_names_without_end_are_indexed_in_linear_time(text: str) -> None:
     """Written otherwise, the expression takes minutes: each of its two repetitions at each of the places."""
-    assert len(fold(f".{text * 200_000}é"))
+    assert len(keyword_text(f".{text * 200_000}é"))
 
 
 def test_vowel_signs_of_indic_scripts_stay() -> None:

@@ -262,6 +262,6 @@ def test_a_bundle_serves_from_a_folder_that_nobody_may_write(make_bundle: MakeBu
 def test_a_search_reaches_only_public_collections_unless_others_are_named(make_bundle: MakeBundle) -> None:
     bundle = Bundle.open(make_bundle())
     assert {
-        hit.chunk.collection for hit in bundle.search("secret diary", top_k=50, all_chunks=True).hits
+        hit.chunk.collection for hit in bundle.search("secret diary", top_k=50, chunks_per_page=None).hits
     } == {"notes"}
     assert bundle.search("secret diary", collections=["diary"]).hits[0].chunk.collection == "diary"
