@@ -23,6 +23,10 @@ _RULE_BELOW = re.compile(r"[ \t]*\n[ \t]*\|[ \t|:]*-[ \t|:-]*(?:\n|$)")
 _ITEM = re.compile(r"(\s*(?:>\s*)*(?:[-*+]|\d{1,9}[.)])\s+)(?:\[[ xX]\]\s+)?")
 _ITEM_OR_TAG = re.compile(rf"{_ITEM.pattern}|\s*</?[a-zA-Z]")
 _WORD = re.compile(r"\w")
+_TARGET = r"(?:\([^()\s]*(?:\s[^()]*)?\)|\[[^\[\]]*\])"
+_PICTURE = rf"!\[[^\[\]]*\]{_TARGET}"
+# A link or a picture with the words that it shows; any other tag.
+_POINTER = re.compile(rf"{_PICTURE}|\[(?:[^\[\]]|{_PICTURE})*\]{_TARGET}|<a\b[^<]*</a>|</?[a-zA-Z][^<>]*>")
 
 # From this indent on a line that opens a block is code (CommonMark 0.31, section 4.4).
 _CODE_INDENT = 4
@@ -67,6 +71,11 @@ def as_markdown(text: str, span: Span) -> str:
     part = textwrap.dedent(part)
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", part)), default=0))
     return f"{fence}\n{part}\n{fence}"
+
+
+def points_elsewhere(markdown: str) -> bool:
+    """Whether all words of a part of markdown are those of links and pictures."""
+    return not _WORD.search(_POINTER.sub("", markdown))
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int, _Kind]]:

@@ -52,6 +52,20 @@ def test_what_the_question_says_itself_is_no_answer(tiny_encoder: Encoder, echo:
     assert [quote.text for quote in quotes] == ["It restarts at night."]
 
 
+def test_a_link_or_a_picture_comes_behind_a_sentence_that_is_not_much_further(tiny_encoder: Encoder) -> None:
+    question, sentence = "does the server restart at night?", "The old server restarts on Monday."
+    link, picture = "[Server restart options](#server)", "![Server restarts diagram](a.png)"
+    beside_link = best_quotes(question, [hit(f"- {link}\n- {sentence}\n")], tiny_encoder)
+    assert sentence in [quote.text for quote in beside_link]
+    beside_picture = best_quotes(question, [hit(f"- {picture}\n- {sentence}\n")], tiny_encoder)
+    assert [quote.text for quote in beside_picture] == [sentence]
+
+
+def test_a_list_of_links_is_quoted(tiny_encoder: Encoder) -> None:
+    links = hit("- [The pond](https://example.org/a)\n- [A piano](https://example.org/b)\n")
+    assert best_quotes("which pages are there?", [links], tiny_encoder)
+
+
 def test_names_of_columns_are_no_answer_unless_they_have_a_word_of_the_question(
     tiny_encoder: Encoder,
 ) -> None:

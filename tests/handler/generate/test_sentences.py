@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.generate.sentences import as_markdown, quotable_spans
+from handler.generate.sentences import as_markdown, points_elsewhere, quotable_spans
 
 
 def quotes(text: str) -> list[str]:
@@ -79,3 +79,21 @@ def test_quotes_stand_in_order_and_do_not_overlap(text: str) -> None:
     for start, stop, *_ in quotable_spans(text):
         assert end <= start < stop <= len(text)
         end = stop
+
+
+@pytest.mark.parametrize(
+    ("markdown", "expected"),
+    [
+        ("[Install](#install)", True),
+        ("[Install][1]", True),
+        ("[![Badge](b.svg)](https://example.org/)", True),
+        ("<a href='x'>Install</a>", True),
+        ('<img src="a.png" alt="A pond">', True),
+        ('- [A library](https://example.org/a "Title")', True),
+        ("[Install](#install) it.", False),
+        ("Install", False),
+        ("[Install] is a word", False),
+    ],
+)
+def test_a_link_or_a_picture_alone_points_elsewhere(markdown: str, expected: bool) -> None:
+    assert points_elsewhere(markdown) is expected
