@@ -7,8 +7,8 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-# FTS5's tokenizer for what `keyword_text` returns. Marks (Mn, Mc) belong to words, or Devanagari and Thai would
-# be cut at every vowel sign.
+# FTS5's tokenizer for what `keyword_text` returns. Marks (Mn, Mc) belong to words, or Devanagari and Thai
+# would be cut at every vowel sign.
 TOKENIZER = ("porter", "unicode61", "remove_diacritics", "2", "categories", "L* N* Co Mn Mc")
 
 # A question has at most so many terms: a whole page pasted as a question costs no more than a long sentence.
@@ -61,8 +61,8 @@ STOPWORDS = frozenset(_ENGLISH.split())
 def keyword_text(text: str) -> str:
     """The text as it goes into FTS5: folded, each name in code followed by its parts.
 
-    Questions are only folded. Parted as well, a name would count as many words, most of them missing where the
-    page writes it in small letters.
+    A question is only folded: parted too, a name in it were many words, most of which a page lacks that
+    writes it in small letters, and the gate would take the question for one that is not answered.
     """
     return fold(_CAMEL_PIECE.sub(lambda piece: " ".join((piece[0], *_camel_parts(piece[0]))), text))
 
