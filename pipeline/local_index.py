@@ -24,7 +24,13 @@ from handler.bundle.database import (
     read_schema,
 )
 from handler.bundle.encoder import ModelSpec, Vector
-from handler.bundle.live import LOCAL_VERSION, check_is_file, check_local_version, reason_of
+from handler.bundle.live import (
+    LOCAL_VERSION,
+    check_is_file,
+    check_local_version,
+    lacks_title_vectors,
+    reason_of,
+)
 from handler.bundle.passage import passage_text
 from handler.bundle.terms import keyword_text
 from handler.bundle.types import BundleError, Chunk
@@ -210,7 +216,7 @@ def _bring_up_to_date(connection: apsw.Connection, path: Path, model: ModelSpec 
             # Again: another process may have done it in the meantime.
             if connection.pragma("user_version") < 1:
                 connection.execute(read_schema(LOCAL_SCHEMA))
-            if "title_vector" not in {name for _, name, *_ in connection.execute("PRAGMA table_info(page)")}:
+            if lacks_title_vectors(connection):
                 connection.execute(read_schema(TITLE_VECTORS))
             connection.pragma("user_version", LOCAL_VERSION)
     made_with = connection.execute("SELECT value FROM meta WHERE key = 'model'").get

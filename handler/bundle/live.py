@@ -66,10 +66,10 @@ class LiveIndex:
     def _copy(self) -> Index:
         assert self._connection is not None
         check_local_version(self._connection)
-        if 0 < self._connection.pragma("user_version") < LOCAL_VERSION:
+        if lacks_title_vectors(self._connection):
             raise BundleError(
                 f"{self.path} was made by an older version of this program: ingest something into it again "
-                "(rag_ingest, or `doit ingest`), which brings it up to date"
+                "(rag_ingest_file, or `ralph ingest`), which brings it up to date"
             )
         copy = _Copy(f"file:/ralph-live-{next(_numbers)}?vfs=memdb")
         # Not SQLite's backup: it would copy the journal mode, and there is no write-ahead log in memory.
@@ -97,6 +97,12 @@ def check_local_version(connection: apsw.Connection) -> None:
             f"{connection.filename} has a schema of version {version}, and this program knows "
             f"{LOCAL_VERSION} at most: update it"
         )
+
+
+def lacks_title_vectors(connection: apsw.Connection) -> bool:
+    """Whether this is an index of the first version, or a copy of a bundle of format 1."""
+    columns = {name for _, name, *_ in connection.execute("PRAGMA table_info(page)")}
+    return bool(columns) and "title_vector" not in columns
 
 
 class _Copy:

@@ -200,6 +200,20 @@ def test_a_file_of_the_first_version_gets_title_vectors(
     np.testing.assert_array_equal(LiveIndex(path).current().title_vectors, [title(tiny_encoder, chunks)])
 
 
+def test_a_copy_of_an_older_bundle_says_how_it_is_brought_up_to_date(
+    make_bundle: MakeBundle, tiny_encoder: Encoder, tmp_path: Path
+) -> None:
+    path = tmp_path / "old.db"
+    path.write_bytes((make_bundle() / "rag.db").read_bytes())
+    with apsw.Connection(str(path)) as connection:
+        connection.execute("ALTER TABLE page DROP COLUMN title_vector")
+    with pytest.raises(BundleError, match=r"older version of this program: ingest .* `ralph ingest`"):
+        LiveIndex(path)
+    with open_local_index(path, tiny_encoder.spec) as index:
+        put(index, tiny_encoder, page("a", "The lake."))
+    assert len(LiveIndex(path).current().title_vectors) == len(PAGES) + 1
+
+
 def test_a_newer_schema_is_refused_by_writer_and_reader(path: Path, tiny_spec: ModelSpec) -> None:
     with open_local_index(path, tiny_spec) as index:
         index._connection.pragma("user_version", 9)
