@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipeline import urls
+from pipeline.export.admonitions import strip_admonitions
 from pipeline.export.markdown import partial_reason
 from pipeline.export.mdx import strip_mdx
 from pipeline.export.tree import Draft, Rules, publish, read_tree
@@ -36,7 +37,10 @@ def export_docusaurus(site: Site) -> Export:
         return partial_reason(below)
 
     rules = Rules(
-        anchor_style="docusaurus", url=lambda draft: _url(site, draft), hidden=hidden, body=strip_mdx
+        anchor_style="docusaurus",
+        url=lambda draft: _url(site, draft),
+        hidden=hidden,
+        body=lambda text: strip_admonitions(strip_mdx(text)),
     )
     return publish(site, read_tree(site), rules)
 

@@ -76,6 +76,12 @@ def test_missing_instances_are_an_error_that_names_the_key(
         export(make(make_site, {}, instances=instances), TODAY)
 
 
+def test_the_lines_around_an_admonition_go(make_site: MakeSite) -> None:
+    text = "# A\n\n:::tip[Later]\nUse it once.\n:::\n"
+    page = export(make(make_site, {"docs/a.md": text}), TODAY).pages[0]
+    assert page.body.split() == ["#", "A", "Later", "Use", "it", "once."]
+
+
 def test_mdx_is_stripped_and_heading_ids_stay(make_site: MakeSite) -> None:
     text = "import A from 'a';\n\n# Title\n\n<A label=\"Shown\">\n\n## Part {#custom-id}\n\n</A>\n"
     page = export(make(make_site, {"docs/a.mdx": text}), TODAY).pages[0]

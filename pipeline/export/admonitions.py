@@ -1,0 +1,28 @@
+"""Docusaurus' admonitions as markdown: the lines of colons around them go, their titles and words stay."""
+
+from __future__ import annotations
+
+import re
+
+from pipeline.export.prose import rewrite
+
+# docusaurus.io/docs/markdown-features/admonitions: `:::tip`, `:::tip[Title]{.class}` and, before version 3,
+# `:::tip Title`; more colons around those that hold others.
+_LINE = re.compile(
+    r"^(?P<indent>[ \t>]*):{3,}"
+    r"(?:[a-zA-Z][\w-]*(?:\[(?P<title>[^\n]*)\]|[ \t]+(?P<words>[^\n{]*))?(?:\{[^\n]*\})?)?"
+    r"[ \t]*\r?$",
+    re.M,
+)
+
+
+def strip_admonitions(text: str) -> str:
+    """The markdown without the lines that open and end admonitions; a title is a paragraph of its own."""
+    if ":::" not in text:
+        return text
+
+    def replacement(_: str, match: re.Match[str]) -> tuple[str, int]:
+        title = (match["title"] or match["words"] or "").strip()
+        return (f"{match['indent']}{title}\n{match['indent']}" if title else ""), match.end()
+
+    return rewrite(text, _LINE, replacement)
