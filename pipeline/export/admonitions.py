@@ -22,7 +22,16 @@ def strip_admonitions(text: str) -> str:
         return text
 
     def replacement(_: str, match: re.Match[str]) -> tuple[str, int]:
-        title = (match["title"] or match["words"] or "").strip()
+        title = _title(match)
         return (f"{match['indent']}{title}\n{match['indent']}" if title else ""), match.end()
 
     return rewrite(text, _LINE, replacement)
+
+
+def titles(text: str) -> list[str]:
+    """The titles that admonitions of a text have been given."""
+    return [title for match in _LINE.finditer(text) if (title := _title(match))]
+
+
+def _title(line: re.Match[str]) -> str:
+    return (line["title"] or line["words"] or "").strip()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 from pipeline import urls
-from pipeline.export.admonitions import strip_admonitions
+from pipeline.export.admonitions import strip_admonitions, titles
 from pipeline.export.markdown import partial_reason
 from pipeline.export.mdx import strip_mdx
 from pipeline.export.tree import Draft, Rules, publish, read_tree
@@ -41,8 +43,18 @@ def export_docusaurus(site: Site) -> Export:
         url=lambda draft: _url(site, draft),
         hidden=hidden,
         body=lambda text: strip_admonitions(strip_mdx(text)),
+        notes=_notes,
     )
     return publish(site, read_tree(site), rules)
+
+
+def _notes(draft: Draft) -> list[str]:
+    """Words to the reader that may have been meant to hide the page, and hide it nowhere."""
+    return [
+        f"an admonition says {title!r}, and hides nothing; if it is meant: unlisted: true in the front matter"
+        for title in titles(draft.front.body)
+        if re.search(r"\b(?:private|draft)\b", title, re.I)
+    ]
 
 
 def _instance(site: Site, path: str) -> Instance | None:

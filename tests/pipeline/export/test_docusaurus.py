@@ -82,6 +82,15 @@ def test_the_lines_around_an_admonition_go(make_site: MakeSite) -> None:
     assert page.body.split() == ["#", "A", "Later", "Use", "it", "once."]
 
 
+@pytest.mark.parametrize("title", ["Private Page", "DRAFT"])
+def test_an_admonition_that_seems_to_hide_the_page_is_a_warning(make_site: MakeSite, title: str) -> None:
+    text = f":::warning[{title}]\n\n:::\n\nCosts.\n\n:::tip[Privately owned]\n:::\n"
+    exported = export(make(make_site, {"docs/a.md": text}), TODAY)
+    assert [page.path for page in exported.pages] == ["docs/a.md"]
+    (warning,) = exported.warnings
+    assert title in warning.message and "unlisted: true" in warning.message
+
+
 def test_mdx_is_stripped_and_heading_ids_stay(make_site: MakeSite) -> None:
     text = "import A from 'a';\n\n# Title\n\n<A label=\"Shown\">\n\n## Part {#custom-id}\n\n</A>\n"
     page = export(make(make_site, {"docs/a.mdx": text}), TODAY).pages[0]
