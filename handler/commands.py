@@ -15,8 +15,9 @@ from handler.bundle.diff import format_diff
 from handler.bundle.search import CHUNKS_FOR_ANSWER, Hit, SearchResult
 from handler.bundle.types import BundleError
 from handler.bundle.verify import verify as verify_bundle
-from handler.generate.extractive import best_quotes, numbered_text
+from handler.generate.extractive import ABOUT_ME, best_quotes, numbered_text
 from handler.settings import read_settings
+from handler.smalltalk import is_small_talk
 
 
 def ask(arguments: Namespace, environ: Mapping[str, str]) -> int:
@@ -29,16 +30,17 @@ def ask(arguments: Namespace, environ: Mapping[str, str]) -> int:
         gated=not arguments.no_gate,
         chunks_per_page=CHUNKS_FOR_ANSWER,
     )
-    quotes = best_quotes(found.question, found.hits, bundle.encoder, found.vector)
+    is_hello = is_small_talk(arguments.question)
+    quotes = [] if is_hello else best_quotes(found.question, found.hits, bundle.encoder, found.vector)
     if arguments.json:
         citations = [
             {"source": quote.source, "quote": quote.text, **_address(found.hits[quote.source - 1])}
             for quote in quotes
         ]
-        text = numbered_text(quotes)
+        text = ABOUT_ME if is_hello else numbered_text(quotes)
         _print_json({**_result(found), "answer": text, "citations": citations, "generator": "extractive"})
     else:
-        print(terminal.format_answer(found, quotes))
+        print(ABOUT_ME if is_hello else terminal.format_answer(found, quotes))
     return 0
 
 

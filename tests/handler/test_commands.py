@@ -12,6 +12,7 @@ import pytest
 
 from handler.__main__ import main
 from handler.bundle.gate import N_EVIDENCE, Gate
+from handler.generate.extractive import ABOUT_ME
 
 MakeBundle = Callable[..., Path]
 REFUSE_ALL = Gate(threshold=9.0, weights=(0.0,) * N_EVIDENCE)
@@ -161,6 +162,12 @@ def test_the_citations_of_ask_stand_in_the_hits(bundle: Path, capsys: pytest.Cap
         assert citation["quote"] in hit["text"]
         assert citation["url"] == hit["url"]
         assert f"[{citation['source']}]" in found["answer"]
+
+
+def test_ask_answers_a_greeting_without_pages(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert output(capsys, "ask", "--bundle", bundle, "Hello there!") == f"{ABOUT_ME}\n"
+    answer = json.loads(output(capsys, "ask", "--json", "--bundle", bundle, "hi"))
+    assert (answer["answer"], answer["citations"]) == (ABOUT_ME, [])
 
 
 def test_ask_says_that_it_does_not_know_and_why(
