@@ -12,15 +12,23 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from handler.bundle.counted import counted
 from pipeline import urls
 from pipeline.detect import Detection, detect
 from pipeline.export.exporters import EXPORTERS, export
-from pipeline.export.pages import format_report, make_report
+from pipeline.export.pages import format_report, make_report, shortened
 from pipeline.settings import read_settings
-from pipeline.site import Collection, Instance, Site, SiteError, check_base_url, load_collections
+from pipeline.site import (
+    COLLECTION_EXAMPLE,
+    Collection,
+    Instance,
+    Site,
+    SiteError,
+    check_base_url,
+    load_collections,
+)
 
-_SHOWN_PAGES = 10
+# Of the pages, of those that a reason leaves out, and of the warnings: `doit export` lists all.
+_SHOWN = 10
 
 
 def main(argv: Sequence[str], ask: Callable[[str], str] = input) -> int:
@@ -35,11 +43,10 @@ def main(argv: Sequence[str], ask: Callable[[str], str] = input) -> int:
     except SiteError as error:
         print(error, file=sys.stderr)
         return 1
-    print(format_report(make_report(exported)))
-    for page in exported.pages[:_SHOWN_PAGES]:
-        print(f"  {page.url}  {page.title}")
-    if len(exported.pages) > _SHOWN_PAGES:
-        print(f"  … and {counted(len(exported.pages) - _SHOWN_PAGES, 'more page')}")
+    print(format_report(make_report(exported), _SHOWN))
+    pages = [f"  {page.url}  {page.title}" for page in exported.pages]
+    for line in shortened(pages, "  … and {} more pages", _SHOWN):
+        print(line)
     if not exported.pages:
         print(f"Nothing of {site.source} would be published; no site.toml was written.", file=sys.stderr)
         return 1
@@ -71,9 +78,10 @@ def describe_site(options: argparse.Namespace, collections: Mapping[str, Collect
     print(f"{source}: {found.kind}, since {found.because}")
     if options.collection not in collections:
         listed = "; ".join(f"{c.name} ({c.title})" for c in collections.values()) or "none yet"
+        wrong = f"{options.collection!r} is no collection" if options.collection else "no collection is named"
         raise SiteError(
-            f"{options.collection or 'no collection'}: name one with --collection: {listed}. "
-            f"Another one is first described in {options.sites / 'collections.toml'}"
+            f"{wrong}; name one with --collection: {listed}. Another one is first written into "
+            f"{options.sites / 'collections.toml'}, {COLLECTION_EXAMPLE}"
         )
     name = options.name or _default_name(source)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):

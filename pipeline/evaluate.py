@@ -72,12 +72,17 @@ def evaluate(
 
 
 def misplaced(index: Index, questions: Iterable[Question]) -> list[str]:
-    """A sentence for each expected address that is no page of the index, which no search can find."""
+    """A sentence for each expected address that is no page of the index, which no search can find.
+
+    It names the page whose address differs by the slash at its end.
+    """
+    known = index.page_number_by_url
+    by_stem = {url.rstrip("/"): url for url in known}
+    wrong = [(question.id, url) for question in questions for url in question.expected if url not in known]
     return [
-        f"{question.id}: {url} is expected, and is no page of this bundle"
-        for question in questions
-        for url in question.expected
-        if url not in index.page_number_by_url
+        f"{name}: {url} is expected, and is no page of this bundle"
+        + (f"; {by_stem[stem]} is" if (stem := url.rstrip("/")) in by_stem else "")
+        for name, url in wrong
     ]
 
 

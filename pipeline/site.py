@@ -20,6 +20,8 @@ SNAPSHOTS: tuple[SiteKind, ...] = ("last-fm", "reminders")
 # The source of kind "reminders" that is no file: the application itself, which only macOS has.
 REMINDERS_APP = "Reminders.app"
 
+COLLECTION_EXAMPLE = 'on three lines: [garden], title = "The garden", public = true'
+
 _KEYS = {
     "kind", "source", "base_url", "collection", "include", "exclude",
     "trailing_slash", "keep_extension", "instances", "options",
@@ -245,9 +247,13 @@ def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
-        raise SiteError(f"{path}: not found; write it, or point RALPH_SITES elsewhere") from None
+        raise SiteError(
+            f"{path}: not found; point RALPH_SITES elsewhere, or write the file, {COLLECTION_EXAMPLE}"
+        ) from None
     except OSError as error:
-        raise SiteError(f"{path}: cannot be read ({error.strerror}); allow it") from None
+        raise SiteError(
+            f"{path}: cannot be read ({error.strerror}); make it a file that you may read"
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SiteError(f"{path}: not valid TOML: {error}") from None
 

@@ -322,12 +322,14 @@ def test_the_figures_of_the_questions_are_in_the_manifest_and_on_the_screen(buil
 def test_a_question_that_expects_a_page_that_is_not_there_is_a_warning(edited: Workshop) -> None:
     path = edited.sites / "garden" / "questions.jsonl"
     text = path.read_text()
-    path.write_text(text + '\n{"id": "moved", "text": "Where?", "expected": ["https://example.org/gone"]}')
+    expected = ["https://example.org/gone", "https://example.org/garden/pond/"]
+    path.write_text(text + "\n" + json.dumps({"id": "moved", "text": "Where?", "expected": expected}))
     try:
         shown = edited.run("build")
     finally:
         path.write_text(text)
-    assert "warning: moved: https://example.org/gone is expected, and is no page of this bundle" in shown
+    assert "warning: moved: https://example.org/gone is expected, and is no page of this bundle\n" in shown
+    assert "no page of this bundle; https://example.org/garden/pond is\n" in shown
 
 
 def test_a_wrong_site_toml_is_one_sentence_that_names_file_and_key(edited: Workshop) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
@@ -134,17 +134,28 @@ def make_report(export: Export) -> Report:
     )
 
 
-def format_report(report: Report) -> str:
-    """A report as a person reads it: counts, then what is left out by reason, then warnings."""
+def format_report(report: Report, most: int | None = None) -> str:
+    """A report as a person reads it: counts, then what is left out by reason, then warnings.
+
+    `most` is how many pages of a reason are shown, and how many warnings; by default all.
+    """
     lines = [f"{report.site}: {report.n_pages_out:,} of {counted(report.n_pages_in, 'page')} exported"]
     by_reason: dict[str, list[str]] = {}
     for exclusion in report.exclusions:
         by_reason.setdefault(exclusion.reason, []).append(exclusion.path)
     for reason, paths in sorted(by_reason.items()):
         lines.append(f"  left out, {reason}: {len(paths)}")
-        lines += [f"    {path}" for path in paths]
-    lines += [f"  warning: {format_warning(warning)}" for warning in report.warnings]
+        lines += shortened([f"    {path}" for path in paths], "    … and {} more", most)
+    warnings = [f"  warning: {format_warning(warning)}" for warning in report.warnings]
+    lines += shortened(warnings, "  … and {} more warnings", most)
     return "\n".join(lines)
+
+
+def shortened(lines: Sequence[str], rest: str, most: int | None) -> list[str]:
+    """The first lines and how many more there are, which is never one; all of them where `most` is None."""
+    if most is None or len(lines) <= most + 1:
+        return [*lines]
+    return [*lines[:most], rest.format(f"{len(lines) - most:,}")]
 
 
 def format_warning(warning: ExportWarning) -> str:

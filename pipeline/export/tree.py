@@ -105,7 +105,7 @@ def publish(site: Site, tree: Tree, rules: Rules) -> Export:
             continue
         body = drop_comments(rules.body(draft.front.body))
         if not body.strip():
-            warnings.append(ExportWarning(draft.path, 0, "no text: it can be cited by its title alone"))
+            warnings.append(ExportWarning(draft.path, 0, "no text: no question finds it"))
         warnings += [ExportWarning(draft.path, 0, note) for note in rules.notes(draft)]
         if (window := rules.window(draft)) != ALWAYS:
             windows[draft.path] = window

@@ -109,6 +109,18 @@ def test_the_pages_are_shown_before_anything_is_written(
     assert tomllib.loads(toml.read_text(encoding="utf-8"))["base_url"] == "https://example.org/"
 
 
+def test_of_a_large_site_the_first_of_each_are_shown(
+    make_site: MakeSite, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site = make_site("markdown", {f"{name}{n:02}.md": "Text" for name in ("a", "_b") for n in range(13)})
+    argv = [site.source, "--collection", "docs", "--base-url", "https://example.org"]
+    assert main([*argv, "--sites", str(sites(tmp_path))], lambda _: "n") == 1
+    shown = capsys.readouterr().out
+    assert "a09.md" not in shown and "https://example.org/a09" in shown and "/a10" not in shown
+    assert "  … and 3 more pages" in shown
+    assert "    _b09.md\n    … and 3 more\n" in shown
+
+
 def test_no_answer_is_no(make_site: MakeSite, tmp_path: Path) -> None:
     def end_of_input(_: str) -> str:
         raise EOFError
@@ -124,8 +136,14 @@ def test_no_answer_is_no(make_site: MakeSite, tmp_path: Path) -> None:
     ("argv", "message"),
     [
         (["--collection", "docs"], "give its address with --base-url"),
-        (["--base-url", "https://example.org"], "docs (The docs)"),
-        (["--base-url", "https://example.org", "--collection", "other"], "docs (The docs)"),
+        (
+            ["--base-url", "https://example.org"],
+            "no collection is named; name one with --collection: docs (The docs)",
+        ),
+        (
+            ["--base-url", "https://example.org", "--collection", "other"],
+            "'other' is no collection; name one with --collection: docs (The docs)",
+        ),
         (["--base-url", "example.org", "--collection", "docs"], "is not an http(s) address"),
         (["--base-url", "https://example.org/#a", "--collection", "docs"], "has more than host and path"),
         (
