@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -54,26 +55,36 @@ def detect(source: str) -> Detection | None:
 
 
 def _docusaurus(root: Path) -> Detection | None:
-    config = next(iter(sorted(root.glob("docusaurus.config.*"))), None)
-    if config is None:
+    """A checkout, or a repository that has one in a folder such as website/ and maybe its docs beside it."""
+    configs = [*sorted(root.glob("docusaurus.config.*")), *sorted(root.glob("*/docusaurus.config.*"))]
+    if not configs:
         return None
+    config = configs[0]
     text = config.read_text(encoding="utf-8", errors="replace")
     host, base = _js_string(text, "url"), _js_string(text, "baseUrl")
-    folders = [
-        *(("blog", name) for name in ("blog", "posts")),
-        *(
-            ("docs", name)
-            for name in dict.fromkeys(["docs", *re.findall(r"\bpath:\s*['\"]\.?/?([\w-]+)", text)])
-        ),
-    ]
+    because = config.relative_to(root).as_posix()
     found: dict[str, Instance] = {}
-    for kind, name in folders:
-        if (root / name).is_dir() and name not in found:
-            route = re.search(rf"path:\s*['\"]\.?/?{name}['\"][^}}]*?routeBasePath:\s*['\"]/?([^'\"]*)", text)
-            found[name] = Instance("blog" if kind == "blog" else "docs", name, route[1] if route else name)
+    for written in [*re.findall(r"\bpath:\s*['\"]([^'\"\n/][^'\"\n]*)", text), "blog", "posts", "docs"]:
+        folder = Path(os.path.normpath(config.parent / written))
+        if not folder.is_dir() or folder in (root, config.parent):
+            continue
+        if not folder.is_relative_to(root):
+            because += f"; {written} is outside of this folder, and left out: add one that holds both"
+            continue
+        below = folder.relative_to(root).as_posix()
+        given = re.escape(written)
+        route = re.search(rf"path:\s*['\"]{given}['\"][^}}]*?routeBasePath:\s*['\"]/?([^'\"]*)", text)
+        found.setdefault(
+            below,
+            Instance(
+                type="blog" if folder.name in ("blog", "posts") else "docs",
+                folder=below,
+                route=route[1] if route else folder.name,
+            ),
+        )
     return Detection(
         "docusaurus",
-        config.name,
+        because,
         base_url=_joined(host, base),
         instances=tuple(sorted(found.values(), key=lambda instance: instance.folder)),
     )

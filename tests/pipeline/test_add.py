@@ -73,6 +73,17 @@ def test_docusaurus_instances_are_told_from_the_configuration(make_site: MakeSit
     )
 
 
+def test_docusaurus_docs_beside_its_folder_are_found_from_above_and_missed_aloud(make_site: MakeSite) -> None:
+    config = "presets: [{docs: {path: '../docs', routeBasePath: '/'}, blog: {path: './blog'}}],\n"
+    files = {"website/docusaurus.config.js": config, "website/blog/2024-05-01-c.md": "C", "docs/a.md": "A"}
+    root = make_site("docusaurus", files).source_path
+    above, below = detect(str(root)), detect(str(root / "website"))
+    assert above is not None and below is not None
+    assert above.instances == (Instance("docs", "docs", ""), Instance("blog", "website/blog", "blog"))
+    assert below.instances == (Instance("blog", "blog", "blog"),)
+    assert "../docs is outside of this folder" in below.because
+
+
 def test_a_wordpress_export_file_is_told(make_site: MakeSite) -> None:
     wxr = (Path(__file__).parents[1] / "data" / "sites" / "wordpress.xml").read_bytes()
     found = detect(str(make_site("wordpress", {"e.xml": wxr}).source_path / "e.xml"))
