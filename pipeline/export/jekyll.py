@@ -30,6 +30,8 @@ _STYLES = {
 # What is read of _config.yml.
 _CONFIG = ("permalink", "collections", "exclude", "defaults", "future")
 _HTML = (".html", ".htm")
+# jekyllrb.com/docs/structure: what begins with _ and is no collection that _config.yml could name.
+_OWN_FOLDERS = frozenset(("_posts", "_drafts", "_pages", "_includes", "_layouts", "_data", "_sass", "_site"))
 # jekyllrb.com/docs/configuration/options, "Exclude": these always.
 _EXCLUDED = ["vendor/bundle", "vendor/cache", "vendor/gems", "vendor/ruby", "gemfiles"]
 _POST = re.compile(r"(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})-(?P<name>.+)")
@@ -55,6 +57,8 @@ def export_jekyll(site: Site) -> Export:
             if is_false(collections[parts[0][1:]].get("output", True)):
                 return f"the collection {parts[0][1:]} has output: false"
             parts = parts[1:]
+        elif len(parts) > 1 and parts[0].startswith("_") and parts[0] not in _OWN_FOLDERS:
+            return f"in {parts[0]}, which is no collection of _config.yml or of options in site.toml"
         parts = [part for part in parts if part not in ("_posts", "_pages")]
         if reason := partial_reason("/".join(parts)):
             return reason

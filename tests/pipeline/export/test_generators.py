@@ -405,3 +405,10 @@ def test_settings_of_other_types_than_jekyll_knows_are_passed_over(make_site: Ma
     assert [page.url for page in export(make_site("jekyll", files), TODAY).pages] == [
         "https://example.org/a.html"
     ]
+
+
+def test_jekyll_folders_that_no_option_calls_a_collection_are_named(make_site: MakeSite) -> None:
+    files = {"_articles/a.md": "---\ntitle: x\n---\nText", "_includes/b.md": "---\n---\nText"}
+    (articles, includes) = export(make_site("jekyll", files), TODAY).exclusions
+    assert articles.reason == "in _articles, which is no collection of _config.yml or of options in site.toml"
+    assert includes.reason == "a partial"
