@@ -27,6 +27,8 @@ _TARGET = r"(?:\([^()\s]*(?:\s[^()]*)?\)|\[[^\[\]]*\])"
 _PICTURE = rf"!\[[^\[\]]*\]{_TARGET}"
 # A link or a picture with the words that it shows; any other tag.
 _POINTER = re.compile(rf"{_PICTURE}|\[(?:[^\[\]]|{_PICTURE})*\]{_TARGET}|<a\b[^<]*</a>|</?[a-zA-Z][^<>]*>")
+# A footnote that names where something is told.
+_REFERENCE = re.compile(r"\[\^[^\[\]\s]+\]:.*://", re.DOTALL)
 
 # From this indent on a line that opens a block is code (CommonMark 0.31, section 4.4).
 _CODE_INDENT = 4
@@ -74,8 +76,8 @@ def as_markdown(text: str, span: Span) -> str:
 
 
 def points_elsewhere(markdown: str) -> bool:
-    """Whether all words of a part of markdown are those of links and pictures."""
-    return not _WORD.search(_POINTER.sub("", markdown))
+    """Whether a part of markdown has no words but those of links and pictures, or is a reference."""
+    return bool(_REFERENCE.match(markdown)) or not _WORD.search(_POINTER.sub("", markdown))
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int, _Kind]]:

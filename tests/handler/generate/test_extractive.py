@@ -27,11 +27,22 @@ def test_the_sentence_that_has_the_words_is_quoted_as_it_stands(tiny_encoder: En
         assert text[quote.start :].startswith(quote.text)
 
 
-def test_quotes_come_in_the_order_of_their_sources_and_places(tiny_encoder: Encoder) -> None:
-    hits = [hit("The server. A server. My server. One server.", "A"), hit("The server again.", "B")]
-    quotes = best_quotes("server", hits, tiny_encoder)
-    assert 1 < len(quotes) <= MAX_QUOTES
-    assert [(q.source, q.start) for q in quotes] == sorted((q.source, q.start) for q in quotes)
+def test_the_best_quote_comes_first_wherever_it_stands(tiny_encoder: Encoder) -> None:
+    hits = [hit("Old server restarts at night."), hit("The server restarts at night, restarts.")]
+    quotes = best_quotes("server restart at night", hits, tiny_encoder)
+    assert [quote.source for quote in quotes] == [2, 1]
+
+
+def test_what_two_sources_say_in_the_same_words_is_quoted_once_from_the_first(tiny_encoder: Encoder) -> None:
+    same = "Restart it:\n\n```\nserver --restart\n```\n"
+    quotes = best_quotes("how to restart the server", [hit(same, "A"), hit(same, "B")], tiny_encoder)
+    assert [quote.text for quote in quotes].count("server --restart") == 1
+    assert {quote.source for quote in quotes} == {1}
+
+
+def test_there_are_not_more_quotes_than_a_reader_takes_in(tiny_encoder: Encoder) -> None:
+    text = " ".join(f"The server restarts at night {n}." for n in range(9))
+    assert len(best_quotes("server restart at night", [hit(text)], tiny_encoder)) == MAX_QUOTES
 
 
 @pytest.mark.parametrize("text", ["![](a.png)", "<br/>\n\n---", "", "## Only a heading"])
@@ -43,6 +54,14 @@ def test_the_code_that_a_sentence_announces_comes_with_it(tiny_encoder: Encoder)
     text = "The piano is old.\n\nWhen the server restarts at night, do:\n\n```\nmake pond\n```\n\nAlgae."
     quotes = best_quotes("when does the server restart at night", [hit(text)], tiny_encoder)
     assert [quote.text for quote in quotes][:2] == ["When the server restarts at night, do:", "make pond"]
+
+
+def test_code_stands_below_the_sentence_that_announces_it_even_where_it_is_nearer(
+    tiny_encoder: Encoder,
+) -> None:
+    text = "The server restarts at night, restarts:\n\n```\nserver restart night\n```\n"
+    quotes = best_quotes("server restart night", [hit(text)], tiny_encoder)
+    assert [quote.is_code for quote in quotes] == [False, True]
 
 
 @pytest.mark.parametrize("echo", ["- server", "| **The server** |", "- [Server](https://example.org/a)"])

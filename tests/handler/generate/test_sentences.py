@@ -92,6 +92,9 @@ def test_quotes_stand_in_order_and_do_not_overlap(text: str) -> None:
         ('- [A library](https://example.org/a "Title")', True),
         ("[Install](#install) it.", False),
         ("Install", False),
+        ("[^1]: _On ponds_ - https://example.org/a\n[^2]: A garden - https://example.org/b", True),
+        ("[^1]: A pond is a small lake.", False),
+        ("See https://example.org/ for ponds.[^1]", False),
         ("[Install] is a word", False),
     ],
 )
