@@ -35,7 +35,7 @@ def test_the_best_quote_comes_first_wherever_it_stands(tiny_encoder: Encoder) ->
 
 def test_what_two_sources_say_in_the_same_words_is_quoted_once_from_the_first(tiny_encoder: Encoder) -> None:
     same = "Restart it:\n\n```\nserver --restart\n```\n"
-    quotes = best_quotes("how to restart the server", [hit(same, "A"), hit(same, "B")], tiny_encoder)
+    quotes = best_quotes("how to restart the server", [hit(same), hit(same)], tiny_encoder)
     assert [quote.text for quote in quotes].count("server --restart") == 1
     assert {quote.source for quote in quotes} == {1}
 
@@ -59,7 +59,7 @@ def test_the_code_that_a_sentence_announces_comes_with_it(tiny_encoder: Encoder)
 def test_code_stands_below_the_sentence_that_announces_it_even_where_it_is_nearer(
     tiny_encoder: Encoder,
 ) -> None:
-    text = "The server restarts at night, restarts:\n\n```\nserver restart night\n```\n"
+    text = "The server restarts at night, old:\n\n```\nserver restart night\n```\n"
     quotes = best_quotes("server restart night", [hit(text)], tiny_encoder)
     assert [quote.is_code for quote in quotes] == [False, True]
 
