@@ -281,7 +281,7 @@ def print_gate(product: Product, gate: GateTask) -> None:
 
 
 def print_random_halves(product: Product, gate: GateTask) -> None:
-    """The mean shares that pass over gates fitted to random halves, and at which the threshold were exact."""
+    """The mean shares that pass gates fitted to random halves, and that of one that keeps just KEPT."""
     folder = product.build_folder / "current"
     encoder = Encoder.load(folder, ModelSpec.from_dict(read_manifest(folder).model))
     index = Index.open(folder / "rag.db")

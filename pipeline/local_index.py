@@ -259,5 +259,5 @@ def _text_digest(chunks: Sequence[Chunk]) -> str:
 
 
 def _fold(*text: Any) -> str:
-    """What `fold` is to SQL."""
+    """What `fold` is to SQL: triggers of files that there are already know it by this name."""
     return keyword_text(*text)

@@ -24,6 +24,13 @@ def test_an_admonition_is_its_title_and_its_words(text: str, expected: str) -> N
     assert strip_admonitions(text) == expected
 
 
+@pytest.mark.parametrize("signs", ["]{", "]", "{", "] "])
+def test_a_line_of_brackets_is_read_in_linear_time(signs: str) -> None:
+    """Written otherwise, the expression takes minutes: it looks to the line's end from each bracket."""
+    text = f":::tip[{signs * 500_000}x"
+    assert strip_admonitions(text) == text
+
+
 @pytest.mark.parametrize(
     "text",
     [
