@@ -7,8 +7,8 @@ import re
 from pipeline.export.prose import rewrite
 
 # docusaurus.io/docs/markdown-features/admonitions: `:::tip`, `:::tip[Title]{.class}` and, before version 3,
-# `:::tip Title`; more colons around those that hold others. The line's end is looked at before the title, or a
-# line of many brackets would take time in the square of its length.
+# `:::tip Title`; more colons around those that hold others. The line's end is looked at before the title, or
+# a line of many brackets would take time in the square of its length.
 _LINE = re.compile(
     r"^(?P<indent>[ \t>]*):{3,}"
     r"(?:[a-zA-Z][\w-]*"
