@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import apsw
 import numpy as np
@@ -24,6 +23,7 @@ from handler.bundle.database import (
     read_schema,
 )
 from handler.bundle.encoder import ModelSpec, Vector
+from handler.bundle.links import split_links
 from handler.bundle.live import (
     LOCAL_VERSION,
     check_is_file,
@@ -37,6 +37,7 @@ from handler.bundle.types import BundleError, Chunk
 
 LOCAL_SCHEMA = Path(__file__).with_name("local_schema.sql")
 TITLE_VECTORS = Path(__file__).with_name("local_title_vectors.sql")
+KEYWORDS = Path(__file__).with_name("local_keywords.sql")
 
 # Another process may be writing; each of its transactions lasts some milliseconds.
 BUSY_TIMEOUT_MS = 60_000
@@ -191,7 +192,8 @@ def open_local_index(path: Path, model: ModelSpec | None) -> Iterator[LocalIndex
         raise BundleError(f"{path} cannot be written: {reason_of(error)}") from error
     try:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-        connection.create_scalar_function("fold", _fold, 1, deterministic=True)
+        for name, n_texts, function in _SQL_FUNCTIONS:
+            connection.create_scalar_function(name, function, n_texts, deterministic=True)
         _bring_up_to_date(connection, path, model)
         yield LocalIndex(connection)
     except apsw.Error as error:
@@ -214,11 +216,14 @@ def _bring_up_to_date(connection: apsw.Connection, path: Path, model: ModelSpec 
             elif not tables >= {"meta", "page", "chunk", "chunk_fts", "chunk_vec"}:
                 raise BundleError(f"{path} is no index of this program: name another file in RAG_DB_PATH")
             # Again: another process may have done it in the meantime.
-            if connection.pragma("user_version") < 1:
+            version = connection.pragma("user_version")
+            if version < 1:
                 connection.execute(read_schema(LOCAL_SCHEMA))
             if lacks_title_vectors(connection):
                 connection.execute(read_schema(TITLE_VECTORS))
-            connection.pragma("user_version", LOCAL_VERSION)
+            if version < LOCAL_VERSION:
+                connection.execute(read_schema(KEYWORDS))
+                connection.pragma("user_version", LOCAL_VERSION)
     made_with = connection.execute("SELECT value FROM meta WHERE key = 'model'").get
     if model is not None and made_with != model.fingerprint:
         raise BundleError(
@@ -258,6 +263,9 @@ def _text_digest(chunks: Sequence[Chunk]) -> str:
     return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
 
 
-def _fold(*text: Any) -> str:
-    """What `fold` is to SQL: triggers of files that there are already know it by this name."""
-    return keyword_text(*text)
+# What triggers know by name, and of how many texts each is.
+_SQL_FUNCTIONS: tuple[tuple[str, int, Callable[..., str]], ...] = (
+    ("keyword_text", 1, keyword_text),
+    ("own_text", 2, lambda text, url: split_links(text, url)[0]),
+    ("links", 2, lambda text, url: split_links(text, url)[1]),
+)

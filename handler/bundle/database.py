@@ -11,6 +11,7 @@ import numpy as np
 import sqlite_vec
 
 from handler.bundle.encoder import Vector
+from handler.bundle.links import split_links
 from handler.bundle.terms import TOKENIZER, keyword_text
 from handler.bundle.types import BundleError, Chunk
 
@@ -76,9 +77,10 @@ def insert_chunk(
 
 def insert_keywords(connection: apsw.Connection, chunk_id: int, chunk: Chunk) -> None:
     """Puts the words of a chunk into the keyword index."""
+    fields = (chunk.title, " ".join(chunk.heading), *split_links(chunk.text, chunk.url))
     connection.execute(
-        "INSERT INTO chunk_fts(rowid, title, heading, text) VALUES (?, ?, ?, ?)",
-        (chunk_id, *(keyword_text(text) for text in (chunk.title, " ".join(chunk.heading), chunk.text))),
+        "INSERT INTO chunk_fts(rowid, title, heading, text, links) VALUES (?, ?, ?, ?, ?)",
+        (chunk_id, *map(keyword_text, fields)),
     )
 
 

@@ -18,9 +18,10 @@ Rows = NDArray[np.int32]
 # 64 MB hold the terms of some thousand questions at 100,000 chunks.
 CACHE_BYTES = 64 * 2**20
 
-# A word in the title counts twice; in the headings above a chunk as in its text.
+# A word in the title counts twice; in the headings above a chunk as in its text. In a link to another page it
+# only makes the chunk be found where nothing else has it: the other page is the one to find.
 _SQL = """
-    SELECT rowid, -bm25(chunk_fts, 2, 1, 1) FROM chunk_fts WHERE chunk_fts MATCH ? ORDER BY rowid
+    SELECT rowid, -bm25(chunk_fts, 2, 1, 1, 0.05) FROM chunk_fts WHERE chunk_fts MATCH ? ORDER BY rowid
 """
 
 

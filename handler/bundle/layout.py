@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 # Raised when a reader of the old format would misread the new one.
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 DATABASE = "rag.db"
 MODEL = "model.onnx"

@@ -17,7 +17,7 @@ from handler.bundle.types import BundleError
 BUSY_TIMEOUT_MS = 5_000
 
 # The schema of a database that grows file by file, PRAGMA user_version; a bundle's has none.
-LOCAL_VERSION = 2
+LOCAL_VERSION = 3
 
 _numbers = count(1)
 
@@ -66,7 +66,7 @@ class LiveIndex:
     def _copy(self) -> Index:
         assert self._connection is not None
         check_local_version(self._connection)
-        if lacks_title_vectors(self._connection):
+        if _is_older(self._connection):
             raise BundleError(
                 f"{self.path} was made by an older version of this program: ingest something into it again "
                 "(rag_ingest_file, or `ralph ingest`), which brings it up to date"
@@ -101,8 +101,17 @@ def check_local_version(connection: apsw.Connection) -> None:
 
 def lacks_title_vectors(connection: apsw.Connection) -> bool:
     """Whether this is an index of the first version, or a copy of a bundle of format 1."""
-    columns = {name for _, name, *_ in connection.execute("PRAGMA table_info(page)")}
-    return bool(columns) and "title_vector" not in columns
+    return _lacks_column(connection, "page", "title_vector")
+
+
+def _is_older(connection: apsw.Connection) -> bool:
+    """Whether this is an index of an earlier version, or a copy of a bundle of an earlier format."""
+    return lacks_title_vectors(connection) or _lacks_column(connection, "chunk_fts", "links")
+
+
+def _lacks_column(connection: apsw.Connection, table: str, column: str) -> bool:
+    columns = {name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")}
+    return bool(columns) and column not in columns
 
 
 class _Copy:

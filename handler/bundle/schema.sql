@@ -23,10 +23,11 @@ CREATE TABLE chunk (
     UNIQUE (page, ordinal)
 );
 
--- Holds the text as handler/bundle/terms.py folds it. Without content of its own: what it would repeat of
--- `chunk` is a third of the file, and a text folded otherwise than asked for finds nothing.
+-- Holds the text as handler/bundle/terms.py folds it, links to pages of the same site apart from the rest
+-- (handler/bundle/links.py). Without content of its own: what it would repeat of `chunk` is a third of the file,
+-- and a text folded otherwise than asked for finds nothing.
 CREATE VIRTUAL TABLE chunk_fts USING fts5(
-    title, heading, text,
+    title, heading, text, links,
     content = '',
     tokenize = "{tokenizer}"
 );

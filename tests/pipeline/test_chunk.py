@@ -102,6 +102,13 @@ def test_headings_never_closed_are_text_and_take_linear_time() -> None:
     assert "".join(chunk.text for chunk in chunks_of(text)) == text
 
 
+def test_a_reference_link_has_its_address_in_its_own_chunk() -> None:
+    body = f"# One\n\n[The pond][pond] {words(30)}\n\n# Two\n\n{words(30)}\n\n[pond]: /water/pond\n"
+    first, second = chunks_of(body)
+    assert "[The pond](/water/pond)" in first.text
+    assert second.text.endswith("[pond]: /water/pond")
+
+
 def test_small_fragments_join_a_neighbour() -> None:
     assert len(chunks_of(f"# A\n\n{PROSE}\n\n## Licence\n\nMIT\n\n## B\n\n{PROSE}")) == 2
     assert len(chunks_of(f"Hello.\n\n# A\n\n{PROSE}")) == 1

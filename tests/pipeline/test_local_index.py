@@ -200,6 +200,32 @@ def test_a_file_of_the_first_version_gets_title_vectors(
     np.testing.assert_array_equal(LiveIndex(path).current().title_vectors, [title(tiny_encoder, chunks)])
 
 
+def test_a_file_of_the_second_version_gets_its_keywords_anew(
+    path: Path, tiny_encoder: Encoder, tiny_spec: ModelSpec
+) -> None:
+    with open_local_index(path, tiny_spec) as index:
+        put(index, tiny_encoder, page("a", "The [lake](/b) and the pond."))
+        for name in ("chunk_inserted", "chunk_updated", "page_updated"):
+            index._connection.execute(f"DROP TRIGGER {name}")
+        index._connection.execute(
+            """
+            DROP VIEW chunk_words; DROP TABLE chunk_fts;
+            CREATE VIEW chunk_words AS SELECT fold(text) FROM chunk;
+            CREATE TRIGGER chunk_inserted AFTER INSERT ON chunk BEGIN SELECT fold(new.text); END;
+            CREATE VIRTUAL TABLE chunk_fts USING
+                fts5(title, heading, text, content = '', contentless_delete = 1);
+            PRAGMA user_version = 2
+            """
+        )
+    with pytest.raises(BundleError, match="older version of this program: ingest"):
+        LiveIndex(path)
+    with open_local_index(path, tiny_spec) as index:
+        assert index.digest("/a") == "1"
+        put(index, tiny_encoder, page("c", "A lake."))
+    assert found(path, tiny_encoder, "lake") == ["A lake.", "The [lake](/b) and the pond."]
+    assert found(path, tiny_encoder, "pond") == ["The [lake](/b) and the pond."]
+
+
 def test_a_copy_of_an_older_bundle_says_how_it_is_brought_up_to_date(
     make_bundle: MakeBundle, tiny_encoder: Encoder, tmp_path: Path
 ) -> None:
@@ -218,7 +244,7 @@ def test_a_newer_schema_is_refused_by_writer_and_reader(path: Path, tiny_spec: M
     with open_local_index(path, tiny_spec) as index:
         index._connection.pragma("user_version", 9)
     with (
-        pytest.raises(BundleError, match="version 9, and this program knows 2"),
+        pytest.raises(BundleError, match="version 9, and this program knows 3"),
         open_local_index(path, None),
     ):
         pass

@@ -160,6 +160,22 @@ def test_words_side_by_side_count_more_than_apart(make_index: MakeIndex, tiny_en
     assert names(result)[0] == "beside"
 
 
+def test_what_a_link_says_counts_for_the_page_that_it_leads_to(
+    make_index: MakeIndex, tiny_encoder: Encoder
+) -> None:
+    hub = "- [Koi pond](pond)\n- [Heron](heron.md)"
+    index = make_index(
+        [chunk("hub", hub), chunk("water", "Beside the house lies a koi pond, small and deep.")]
+    )
+
+    def found(question: str) -> list[str]:
+        hits = search(index, tiny_encoder, question, mode="keyword").hits
+        return [hit.chunk.title for hit in hits]
+
+    assert found("koi pond") == ["Water", "Hub"]
+    assert found("heron") == ["Hub"]
+
+
 def test_stopwords_alone_are_no_keyword(make_index: MakeIndex, tiny_encoder: Encoder) -> None:
     index = make_index([chunk("the", "The and of to be or not.")])
     assert search(index, tiny_encoder, "what is the", mode="keyword").hits == ()
