@@ -14,6 +14,7 @@ from handler.bundle.encoder import NORM_TOLERANCE, Vector
 from handler.bundle.fusion import (
     CURRENT_PAGE_BONUS,
     LEG_DEPTH,
+    MIN_VERBATIM_WORDS,
     PAIR_WEIGHT,
     SCORES,
     Floats,
@@ -26,7 +27,13 @@ from handler.bundle.fusion import (
 from handler.bundle.gate import COVERAGE_WEIGHT, Evidence, Gate, Verdict
 from handler.bundle.keyword import Posting, sum_bm25
 from handler.bundle.reader import Index
-from handler.bundle.terms import asks_a_service, neighbours, points_at_site, query_phrases
+from handler.bundle.terms import (
+    asks_a_service,
+    neighbours,
+    points_at_site,
+    query_phrases,
+    whole_phrase,
+)
 from handler.bundle.types import BundleError, Chunk, Mode
 
 # Of one page, for an answer: the words that answer are often not in the chunk that stands for their page. Of
@@ -159,10 +166,11 @@ def _legs(index: Index, query: _Query, asked: NDArray[np.bool_] | None) -> Legs:
     bm25 = sum_bm25(query.postings, len(index))
     pairs = sum_bm25([index.postings[pair] for pair in _pairs(query)], len(index))
     words = bm25 + PAIR_WEIGHT * pairs
+    verbatim = _verbatim(index, query)
     if asked is not None:
         cosine, meaning = (np.where(asked, leg, np.float32(-np.inf)) for leg in (cosine, meaning))
-        bm25, words = (np.where(asked, leg, np.float32(0)) for leg in (bm25, words))
-    return Legs(cosine, meaning, bm25, words)
+        bm25, words, verbatim = (np.where(asked, leg, np.float32(0)) for leg in (bm25, words, verbatim))
+    return Legs(cosine, meaning, bm25, words, verbatim)
 
 
 def _pairs(query: _Query) -> tuple[str, ...]:
@@ -173,6 +181,17 @@ def _pairs(query: _Query) -> tuple[str, ...]:
             for phrase, posting in zip(query.phrases, query.postings, strict=True)
         ]
     )
+
+
+def _verbatim(index: Index, query: _Query) -> Floats:
+    """(n,) about 1 for chunks with the question's words in one piece, next to 0 where these are a link."""
+    scores = np.zeros(len(index), dtype=np.float32)
+    is_short = len(query.text.split()) < MIN_VERBATIM_WORDS
+    # FTS5 leaps from place to place of the rarest word.
+    if not is_short and any(len(posting.rows) <= MAX_PAIRED_ROWS for posting in query.postings):
+        found = index.postings[whole_phrase(query.text)]
+        scores[found.rows] = found.bm25 / index.postings.idf(len(found.rows))
+    return scores
 
 
 def _best_by_page(index: Index, scores: Floats, count: int, chunks_per_page: int | None) -> dict[int, float]:

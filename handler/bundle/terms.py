@@ -97,6 +97,12 @@ def query_phrases(question: str) -> tuple[str, ...]:
     return tuple(phrases)[:MAX_TERMS]
 
 
+def whole_phrase(question: str) -> str:
+    """The question as one term: all of its words in a row, as `keyword_text` has them; MAX_TERMS at most."""
+    words = keyword_text(question[:MAX_QUESTION_CHARS]).split()
+    return " ".join([part for word in words for part in _parts(word)][:MAX_TERMS])
+
+
 # Words that have no meaning without somebody or something at hand: the site, or whoever writes it. Not "you":
 # the world's questions have it more often, of people in general or of an assistant.
 _POINTING = re.compile(

@@ -160,6 +160,24 @@ def test_words_side_by_side_count_more_than_apart(make_index: MakeIndex, tiny_en
     assert names(result)[0] == "beside"
 
 
+def test_a_sentence_that_is_pasted_is_found_where_it_stands(make_index: MakeIndex) -> None:
+    sentence = "Today the old koi swam to the house"
+    about = chunk(
+        "about", "The old koi swam. Koi swam today. Old koi, old house. The koi house, a koi pond." * 3
+    )
+    link = chunk("link", f"Read [{sentence}](told) about the old koi and its house, where koi swam today.")
+    told = chunk(
+        "told", f"It rained. {sentence.upper()}! All of us saw that it did, and told it to others. " * 2
+    )
+    fixed, index = all_alike(make_index([about, link, told]))
+
+    def first(question: str) -> str:
+        return search(index, fixed, question).hits[0].chunk.title
+
+    assert first(f"{sentence}.") == "Told"
+    assert first("Where is the house that the old koi swam to today?") != "Told"
+
+
 def test_what_a_link_says_counts_for_the_page_that_it_leads_to(
     make_index: MakeIndex, tiny_encoder: Encoder
 ) -> None:

@@ -13,6 +13,7 @@ from handler.bundle.terms import (
     neighbours,
     points_at_site,
     query_phrases,
+    whole_phrase,
 )
 
 
@@ -145,3 +146,11 @@ def test_a_question_that_speaks_of_the_site_or_its_author_is_told_apart(question
 )
 def test_a_wish_is_told_from_a_question(question: str, asks: bool) -> None:
     assert asks_a_service(question) is asks
+
+
+def test_a_whole_phrase_has_every_word_in_its_order() -> None:
+    assert whole_phrase("Don't the `hasSuffix()` names -- in C++?") == (
+        "don t the hassuffix has suffix names in c cplusplus"
+    )
+    assert whole_phrase("the word " * 10_000) == " ".join(["the word"] * (MAX_TERMS // 2))
+    assert whole_phrase("a\0b \ud800 ? ") == "a b"
