@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from handler.bundle.counted import counted
 from handler.bundle.encoder import Encoder
 from handler.bundle.gate import N_EVIDENCE, Gate
 from handler.bundle.reader import Index
@@ -75,6 +76,20 @@ def calibrate(index: Index, encoder: Encoder, questions: Sequence[Question]) -> 
     own_refusals = sample(index, encoder, [question.text for question in questions if not question.expected])
     built_in = without_answered(sample(index, encoder, read_off_topic()), good, default)
     return fit_gate(good, own_refusals.and_also(built_in))
+
+
+def format_calibration(gate: Gate, questions: Sequence[Question]) -> str:
+    """One line for a person: what the gate was measured to let pass, or what it would take to fit it."""
+    n_answerable = sum(bool(question.expected) for question in questions)
+    if gate.false_refusals is None or gate.false_answers is None:
+        return (
+            f"the gate is the model's default: it has {counted(n_answerable, 'question')} to be fitted to, and "
+            f"takes {MIN_ANSWERABLE}; write what your readers ask into a questions.jsonl beside a site.toml"
+        )
+    return (
+        f"the gate lets {1 - gate.false_refusals:.0%} of {counted(n_answerable, 'question')} pass, and "
+        f"{gate.false_answers:.1%} of those that the sites do not answer"
+    )
 
 
 def sample(index: Index, encoder: QueryEncoder, texts: Sequence[str]) -> Sample:

@@ -24,7 +24,7 @@ from handler.bundle.passage import passage_text
 from handler.bundle.reader import Index
 from handler.bundle.types import Chunk
 from handler.bundle.verify import verify
-from pipeline.calibrate import calibrate
+from pipeline.calibrate import calibrate, format_calibration
 from pipeline.chunk import MAX_CHARS, OVERLAP_CHARS, chunk_pages, read_chunks, unfinished, write_chunks
 from pipeline.curate import curate, format_curation
 from pipeline.embed import embed_passages, write_vectors
@@ -168,7 +168,9 @@ def index(settings: BuildSettings) -> None:
 def calibrate_gate(settings: BuildSettings, graph: Graph) -> None:
     """build/index/rag.db and the sites' questions -> build/index/gate.json."""
     layout = Layout(settings.build)
-    gate = calibrate(Index.open(layout.database), _encoder(layout), _questions(layout, graph))
+    questions = _questions(layout, graph)
+    gate = calibrate(Index.open(layout.database), _encoder(layout), questions)
+    print(f"  {format_calibration(gate, questions)}")
     layout.gate.write_text(json.dumps(gate.to_dict(), indent=1) + "\n", encoding="utf-8")
 
 

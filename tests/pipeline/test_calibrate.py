@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ from handler.bundle.encoder import Encoder
 from handler.bundle.reader import Index
 from handler.bundle.search import search
 from handler.bundle.types import Chunk
-from pipeline.calibrate import KEPT, Sample, calibrate, fit_gate, read_off_topic
+from pipeline.calibrate import KEPT, Sample, calibrate, fit_gate, format_calibration, read_off_topic
 from pipeline.index import write_index
 from pipeline.questions import Question
 from tests.conftest import title_vectors
@@ -48,7 +49,13 @@ def test_the_built_in_questions_are_many_and_all_different() -> None:
 
 
 def test_few_questions_leave_the_default_gate(index: Index, tiny_encoder: Encoder) -> None:
-    assert not calibrate(index, tiny_encoder, questions(5)).calibrated
+    asked = [*questions(5), Question("off", "who won the cup?", ())]
+    gate = calibrate(index, tiny_encoder, asked)
+    assert not gate.calibrated
+    assert format_calibration(gate, asked) == (
+        "the gate is the model's default: it has 5 questions to be fitted to, and takes 20; "
+        "write what your readers ask into a questions.jsonl beside a site.toml"
+    )
 
 
 def test_a_calibrated_gate_keeps_what_it_promises(index: Index, tiny_encoder: Encoder) -> None:
@@ -56,6 +63,10 @@ def test_a_calibrated_gate_keeps_what_it_promises(index: Index, tiny_encoder: En
     assert gate.calibrated
     assert gate.false_refusals is not None
     assert gate.false_refusals <= 1 - KEPT + 1 / 60
+    assert re.fullmatch(
+        r"the gate lets 9\d% of 60 questions pass, and \d\.\d% of those that the sites do not answer",
+        format_calibration(gate, questions(60)),
+    )
     kept = [search(index, tiny_encoder, each.text, gate=gate).gate.accepted for each in questions(60)]
     assert np.mean(kept) >= KEPT - 0.05
     refused = [not search(index, tiny_encoder, text, gate=gate).gate.accepted for text in read_off_topic()]
