@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -17,11 +18,12 @@ from pipeline.site import SNAPSHOTS, Collection, MissingSite, Site, load_collect
 
 # Folders below a source that no exporter reads, and that may hold more files than the site itself.
 _PRUNED = frozenset({"node_modules", "__pycache__", "_site", ".git"})
+_PAGES = (".md", ".mdx", ".markdown", ".html", ".htm")
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """The sites and collections of one build, and the sites that are skipped because they are elsewhere.
+    """The sites and collections of one build, and the sites that are skipped: elsewhere, or not described.
 
     `snapshots` are made when they are asked for by name, and nothing of the build depends on them.
     """
@@ -38,7 +40,7 @@ def load_graph(settings: BuildSettings) -> Graph:
     found, missing = load_sites(settings.sites, collections, settings.environ)
     sites = {site.name: site for site in found if site.kind not in SNAPSHOTS}
     snapshots = {site.name: site for site in found if site.kind in SNAPSHOTS}
-    return Graph(collections, sites, tuple(missing), snapshots)
+    return Graph(collections, sites, (*missing, *_undescribed(settings.sites, found)), snapshots)
 
 
 def source_files(site: Site) -> list[str]:
@@ -86,6 +88,19 @@ def code_files(*names: str) -> list[str]:
     paths = [ROOT / name for name in names]
     files = [file for path in paths for file in (path.rglob("*") if path.is_dir() else [path])]
     return sorted(str(file) for file in files if file.suffix in {".py", ".sql", ".toml", ".jsonl", ".txt"})
+
+
+def _undescribed(sites: Path, described: Iterable[Site]) -> Iterable[MissingSite]:
+    """The folders with pages that are no site's: without a word they would seem to be published."""
+    sources = [site.source_path for site in described]
+    for folder in sorted(sites.resolve().glob("*/")):
+        if folder.name.startswith(".") or (folder / "site.toml").exists():
+            continue
+        if any(source.is_relative_to(folder) for source in sources):
+            continue
+        if any(file.lower().endswith(_PAGES) for file in _walk(folder)):
+            remedy = f"`ralph add {shlex.quote(str(folder))}` writes one"
+            yield MissingSite(folder.name, f"it has pages and no site.toml; {remedy}")
 
 
 def _walk(root: Path) -> Iterable[str]:
