@@ -14,7 +14,7 @@ demo: .venv/.build ## Set up, build the bundle of sites/, answer one question fr
 	@printf '\n$$ ralph ask "%s"\n' "$(Q)"
 	@.venv/bin/ralph ask "$(Q)"
 	@printf '%s\n' "" "Next: make demo Q='your question'" \
-		"      .venv/bin/ralph add ~/path/of/your/site    shows what would be published, then adds it" \
+		"      .venv/bin/ralph add ~/path/of/your/site    says what it needs, shows what would be published" \
 		"      .venv/bin/ralph search --explain 'words'   shows why each hit was found" \
 		"      .venv/bin/ralph serve                      a page that asks it: http://127.0.0.1:3001/ask/demo" \
 		"      .venv/bin/doit list                        every task of the build"

@@ -6,6 +6,8 @@ import argparse
 import json
 import os
 import re
+import shlex
+import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +25,7 @@ from pipeline.site import (
     Instance,
     Site,
     SiteError,
+    SiteKind,
     check_base_url,
     load_collections,
 )
@@ -34,22 +37,25 @@ _SHOWN = 10
 def main(argv: Sequence[str], ask: Callable[[str], str] = input) -> int:
     """Show what would be published of a path or an address, ask, and write its site.toml.
 
-    Publishes nothing by itself: that is `doit build`. 0 when written, 1 when not, 2 for a wrong command line.
+    Publishes nothing by itself: that is `doit build`. 0 when written, 1 when the answer is no, 2 when the
+    command line or the source is wrong.
     """
     try:
-        options = _parser().parse_args(argv)
-        site = describe_site(options, load_collections(options.sites))
-        exported = export(site, read_settings(os.environ).today)
+        return _add(_parser().parse_args(argv), ask)
     except SiteError as error:
-        print(error, file=sys.stderr)
-        return 1
+        print(f"ralph: {error}", file=sys.stderr)
+        return 2
+
+
+def _add(options: argparse.Namespace, ask: Callable[[str], str]) -> int:
+    site = describe_site(options, load_collections(options.sites))
+    exported = export(site, read_settings(os.environ).today)
     print(format_report(make_report(exported), _SHOWN))
     pages = [f"  {page.url}  {page.title}" for page in exported.pages]
     for line in shortened(pages, "  … and {} more pages", _SHOWN):
         print(line)
     if not exported.pages:
-        print(f"Nothing of {site.source} would be published; no site.toml was written.", file=sys.stderr)
-        return 1
+        raise SiteError(f"nothing of {site.source} would be published; no site.toml was written")
     if not options.yes and not _agreed(ask, f"Write {site.toml}? [y/N] "):
         print("Nothing was written.")
         return 1
@@ -68,21 +74,10 @@ def describe_site(options: argparse.Namespace, collections: Mapping[str, Collect
         if not Path(source).expanduser().exists():
             raise SiteError(f"{source}: not there; give a folder, a WordPress export (.xml) or an address")
         source = str(Path(source).expanduser().resolve())
-    found = detect(source)
-    if options.kind and (found is None or found.kind != options.kind):
-        found = Detection(options.kind, "--kind names it", base_url=found.base_url if found else "")
-    if found is None and Path(source).is_file():
-        raise SiteError(f"{source}: not a WordPress export (.xml); give one, a folder or an address")
-    if found is None:
-        raise SiteError(f"{source}: no markdown or HTML in it; name its kind with --kind")
+    found = _detected(source, options.kind)
     print(f"{source}: {found.kind}, since {found.because}")
-    if options.collection not in collections:
-        listed = "; ".join(f"{c.name} ({c.title})" for c in collections.values()) or "none yet"
-        wrong = f"{options.collection!r} is no collection" if options.collection else "no collection is named"
-        raise SiteError(
-            f"{wrong}; name one with --collection: {listed}. Another one is first written into "
-            f"{options.sites / 'collections.toml'}, {COLLECTION_EXAMPLE}"
-        )
+    base_url = options.base_url or found.base_url
+    _check_complete(options, base_url, collections)
     name = options.name or _default_name(source)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
         raise SiteError(f"{name!r} cannot name a site; give letters, digits, dots or hyphens with --name")
@@ -93,7 +88,7 @@ def describe_site(options: argparse.Namespace, collections: Mapping[str, Collect
         name=name,
         kind=found.kind,
         source=source,
-        base_url=_base_url(options.base_url or found.base_url, source),
+        base_url=check_base_url("--base-url", base_url),
         collection=options.collection,
         folder=folder,
         instances=found.instances,
@@ -126,12 +121,62 @@ def _toml_value(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON strings are TOML strings
 
 
-def _base_url(base_url: str, source: str) -> str:
-    if not base_url:
+def _detected(source: str, kind: SiteKind | None) -> Detection:
+    """What is at the source; of the kind that was named, where one was. Raises SiteError if it cannot be."""
+    found = detect(source)
+    if kind == "url" and not urls.is_http_url(source):
+        raise SiteError(f"{source}: not an address, and kind 'url' takes one; leave --kind out")
+    if kind and (found is None or found.kind != kind):
+        found = Detection(kind, "--kind names it", base_url=found.base_url if found else "")
+    if found is None and Path(source).is_file():
+        raise SiteError(f"{source}: not a WordPress export (.xml); give one, a folder or an address")
+    if found is None:
+        raise SiteError(f"{source}: no markdown or HTML in it; name its kind with --kind")
+    if found.kind == "docusaurus" and not found.instances:
         raise SiteError(
-            f"{source} does not say where it is published; give its address with --base-url https://…/"
+            f"{source}: no docusaurus.config.* with docs or a blog, in it or in a folder of it; "
+            "give the folder of the checkout, or name another --kind, such as markdown"
         )
-    return check_base_url("--base-url", base_url)
+    return found
+
+
+def _check_complete(
+    options: argparse.Namespace, base_url: str, collections: Mapping[str, Collection]
+) -> None:
+    """Raise SiteError for all that the command line leaves out, with a whole one to copy."""
+    needs = []
+    if not base_url:
+        needs.append("--base-url: nothing here says where it is published; give its address, https://…/")
+    if options.collection not in collections:
+        listed = "; ".join(f"{c.name} ({c.title})" for c in collections.values()) or "none yet"
+        wrong = f"{options.collection!r} is none" if options.collection else "none is named"
+        needs.append(
+            f"--collection: {wrong}; there are: {listed}. Another one is first written into "
+            f"{options.sites / 'collections.toml'}, {COLLECTION_EXAMPLE}"
+        )
+    if needs:
+        example = _command_line(options, base_url or "https://example.org/", _likely(options, collections))
+        raise SiteError("\n  ".join(["more is needed to add it", *needs, f"For example: {example}"]))
+
+
+def _likely(options: argparse.Namespace, collections: Mapping[str, Collection]) -> str:
+    """The collection that is asked for, or the first that is there, samples last."""
+    if options.collection in collections:
+        return str(options.collection)
+    return min(collections.values(), key=lambda c: c.sample).name if collections else "NAME"
+
+
+def _command_line(options: argparse.Namespace, base_url: str, collection: str) -> str:
+    given = {
+        "--name": options.name,
+        "--kind": options.kind,
+        "--base-url": base_url,
+        "--collection": collection,
+        "--sites": options.sites if options.sites != read_settings(os.environ).sites else None,
+    }
+    program = "ralph" if shutil.which("ralph") else sys.argv[0]
+    words = [word for option, value in given.items() if value for word in (option, str(value))]
+    return shlex.join([program, "add", options.source, *words, *(["--yes"] if options.yes else [])])
 
 
 def _default_name(source: str) -> str:

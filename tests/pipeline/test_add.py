@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -10,9 +11,10 @@ import pytest
 
 from pipeline.add import main
 from pipeline.detect import detect
-from pipeline.site import Instance, Site, load_collections, load_site
+from pipeline.site import Collection, Instance, Site, load_collections, load_site
 
 MakeSite = Callable[..., Site]
+DOCS = Collection("docs", "The docs", public=True)
 
 KINDS = {
     "docusaurus": {
@@ -146,31 +148,109 @@ def test_no_answer_is_no(make_site: MakeSite, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["--collection", "docs"], "give its address with --base-url"),
-        (
-            ["--base-url", "https://example.org"],
-            "no collection is named; name one with --collection: docs (The docs)",
-        ),
-        (
-            ["--base-url", "https://example.org", "--collection", "other"],
-            "'other' is no collection; name one with --collection: docs (The docs)",
-        ),
         (["--base-url", "example.org", "--collection", "docs"], "is not an http(s) address"),
         (["--base-url", "https://example.org/#a", "--collection", "docs"], "has more than host and path"),
         (
             ["--base-url", "https://example.org", "--collection", "docs", "--name", "../x"],
             "cannot name a site",
         ),
+        (["--kind", "url"], "not an address, and kind 'url' takes one"),
+        (["--kind", "docusaurus"], "no docusaurus.config.* with docs or a blog"),
     ],
 )
-def test_what_is_missing_is_one_clear_sentence(
+def test_what_is_wrong_is_one_clear_sentence(
     argv: list[str], message: str, make_site: MakeSite, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     site = make_site("markdown", {"a.md": "Text"})
-    assert main([site.source, "--sites", str(sites(tmp_path)), *argv], never_asked) == 1
+    assert main([site.source, "--sites", str(sites(tmp_path)), *argv], never_asked) == 2
     error = capsys.readouterr().err
+    assert error.startswith("ralph: ")
     assert message in error
     assert len(error.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("files", "argv", "missing"),
+    [
+        (
+            {},
+            [],
+            ["--base-url: nothing here says", "--collection: none is named; there are: docs (The docs)"],
+        ),
+        (
+            {},
+            ["--collection", "docs", "--name", "new", "--kind", "markdown"],
+            ["--base-url: nothing here says"],
+        ),
+        ({"CNAME": "example.org"}, ["--yes"], ["--collection: none is named"]),
+        (
+            {},
+            ["--base-url", "https://example.org/a b", "--collection", "other"],
+            ["--collection: 'other' is none"],
+        ),
+    ],
+)
+def test_all_that_is_missing_is_said_at_once_with_a_command_line_to_copy(
+    files: dict[str, str],
+    argv: list[str],
+    missing: list[str],
+    make_site: MakeSite,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    site = make_site("markdown", {"a.md": "Text", **files})
+    given = [site.source, *argv, "--sites", str(sites(tmp_path))]
+    assert main(given, never_asked) == 2
+    first, *lines, example = capsys.readouterr().err.splitlines()
+    assert first == "ralph: more is needed to add it"
+    assert [
+        line for line, start in zip(lines, missing, strict=True) if not line.startswith(f"  {start}")
+    ] == []
+    _, command, *copied = shlex.split(example.removeprefix("  For example: "))
+    assert command == "add"
+    url = argv[1] if "--base-url" in argv else "https://example.org/"
+    assert (copied[0], copied[copied.index("--base-url") + 1]) == (site.source, url)
+    copied[copied.index(url)] = "https://example.org/"
+    assert main(copied, lambda _: "y") == 0
+    name = "new" if "--name" in argv else "source"
+    assert isinstance(load_site(tmp_path / "sites" / name / "site.toml", {"docs": DOCS}, {}), Site)
+
+
+def test_the_command_line_to_copy_names_a_sample_last(
+    make_site: MakeSite, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site, folder = make_site("markdown", {"a.md": "Text"}), sites(tmp_path)
+    toml = folder / "collections.toml"
+    toml.write_text(f"[demo]\npublic = true\nsample = true\n{toml.read_text()}")
+    assert main([site.source, "--sites", str(folder)], never_asked) == 2
+    assert "--collection docs" in capsys.readouterr().err
+    toml.write_text("")
+    assert main([site.source, "--sites", str(folder)], never_asked) == 2
+    error = capsys.readouterr().err
+    assert "there are: none yet. Another one is first written into" in error
+    assert "--collection NAME" in error
+
+
+def test_a_docusaurus_checkout_without_docs_is_said_to_have_none(
+    make_site: MakeSite, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site = make_site("docusaurus", {"docusaurus.config.js": "url: 'https://example.org'\n", "a.md": "Text"})
+    assert main([site.source, "--collection", "docs", "--sites", str(sites(tmp_path))], never_asked) == 2
+    assert "no docusaurus.config.* with docs or a blog" in capsys.readouterr().err
+
+
+def test_a_source_without_a_public_page_is_said_to_have_none(
+    make_site: MakeSite, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site, folder = (
+        make_site("markdown", {"a.md": "---\ndraft: true\n---\nText", "CNAME": "example.org"}),
+        sites(tmp_path),
+    )
+    assert main([site.source, "--collection", "docs", "--sites", str(folder)], never_asked) == 2
+    assert (
+        capsys.readouterr().err
+        == f"ralph: nothing of {site.source} would be published; no site.toml was written\n"
+    )
 
 
 def test_a_single_page_is_no_site(
@@ -179,9 +259,9 @@ def test_a_single_page_is_no_site(
     page = make_site("markdown", {"a.md": "Text"}).source_path / "a.md"
     argv = [str(page), "--collection", "docs", "--base-url", "https://example.org"]
     argv += ["--sites", str(sites(tmp_path))]
-    assert main(argv, never_asked) == 1
+    assert main(argv, never_asked) == 2
     assert "not a WordPress export (.xml); give one, a folder or an address" in capsys.readouterr().err
-    assert main([*argv, "--kind", "markdown"], never_asked) == 1
+    assert main([*argv, "--kind", "markdown"], never_asked) == 2
     assert "not a folder, and kind 'markdown' takes one" in capsys.readouterr().err
 
 
@@ -202,7 +282,7 @@ def test_a_site_that_is_there_already_is_not_written_over(make_site: MakeSite, t
     toml.parent.mkdir()
     toml.write_text("mine")
     argv = [site.source, "--collection", "docs", "--base-url", "https://example.org", "--name", "here"]
-    assert main([*argv, "--sites", str(tmp_path / "sites"), "--yes"], never_asked) == 1
+    assert main([*argv, "--sites", str(tmp_path / "sites"), "--yes"], never_asked) == 2
     assert toml.read_text() == "mine"
 
 
@@ -213,4 +293,4 @@ def test_a_source_that_holds_no_site_is_an_error(
     empty = tmp_path / "empty"
     empty.mkdir()
     monkeypatch.chdir(empty)
-    assert main([source, "--collection", "docs", "--sites", str(sites(tmp_path))], never_asked) == 1
+    assert main([source, "--collection", "docs", "--sites", str(sites(tmp_path))], never_asked) == 2
