@@ -25,7 +25,7 @@ HELP = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code; 2 for an input or a bundle that is wrong."""
+    """Runs one command and returns its exit code; 2 for whatever is the caller's to mend."""
     argv = sys.argv[1:] if argv is None else argv
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal without a sign that a page has shows a question mark for it.

@@ -40,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         command(options, read_ingest_settings(os.environ))
     except (SiteError, BundleError) as error:
-        print(f"ralph ingest: {printable(str(error))}", file=sys.stderr)
+        print(f"ralph: {printable(str(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("interrupted; the same command goes on from here", file=sys.stderr)

@@ -151,7 +151,7 @@ def test_what_names_would_do_to_a_terminal_is_escaped(run: Run, notes: Path) -> 
     ]
     assert all(listed in out and "\x1b" not in out and "\u202e" not in out for out in outs)
     err = run("no\x1b[31m.md", "--collection", "notes")[2]
-    assert err == "ralph ingest: no\\x1b[31m.md: is not there\n"
+    assert err == "ralph: no\\x1b[31m.md: is not there\n"
 
 
 def test_a_dry_run_changes_nothing(run: Run, notes: Path, environ: Mapping[str, str]) -> None:
