@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 from urllib.parse import urlsplit
 
+from pipeline.language import primary_language
+
 SiteKind = Literal[
     "markdown", "docusaurus", "wordpress", "hugo", "jekyll", "zola", "html", "url", "last-fm", "reminders"
 ]  # fmt: skip
@@ -24,7 +26,7 @@ COLLECTION_EXAMPLE = 'on three lines: [garden], title = "The garden", public = t
 
 _KEYS = {
     "kind", "source", "base_url", "collection", "include", "exclude",
-    "trailing_slash", "keep_extension", "instances", "options",
+    "trailing_slash", "keep_extension", "instances", "language", "options",
 }  # fmt: skip
 _SNAPSHOT_KEYS: Mapping[object, set[str]] = {
     "last-fm": {"kind", "source", "options"},
@@ -76,7 +78,8 @@ class Site:
 
     `source` is a folder, a file (a WXR export) or, for kind "url", an http(s) address. `base_url` ends
     in a slash. `include` and `exclude` are glob patterns over paths relative to the source; an empty
-    `include` means everything. `trailing_slash` None means the kind's own habit.
+    `include` means everything. `trailing_slash` None means the kind's own habit. `language` is a tag of
+    BCP 47, or empty where pages of all languages are taken.
 
     Snapshots have no `base_url`, and kind "last-fm", which nobody asks, no `collection`: both are empty.
     """
@@ -92,6 +95,7 @@ class Site:
     trailing_slash: bool | None = None
     keep_extension: bool = False
     instances: tuple[Instance, ...] = ()
+    language: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -214,6 +218,7 @@ def load_site(
         else None,
         keep_extension=_typed(path, "keep_extension", table.get("keep_extension", False), bool),
         instances=_instances(path, table["kind"], table.get("instances", [])),
+        language=_language(path, table["language"]) if "language" in table else "",
         options=_options(path, table["kind"], table.get("options", {})),
     )
 
@@ -289,6 +294,13 @@ def _instances(path: Path, kind: SiteKind, tables: Any) -> tuple[Instance, ...]:
     if instances and kind != "docusaurus":
         raise SiteError(f'{path}: instances: only kind = "docusaurus" has them; remove them')
     return tuple(instances)
+
+
+def _language(path: Path, value: Any) -> str:
+    tag = _typed(path, "language", value, str).strip()
+    if not primary_language(tag):
+        raise SiteError(f'{path}: language: {value!r} is no language tag (BCP 47); write language = "en"')
+    return tag
 
 
 def _options(path: Path, kind: SiteKind, table: Any) -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ from pipeline.export.docusaurus import export_docusaurus
 from pipeline.export.html import export_html
 from pipeline.export.hugo import export_hugo
 from pipeline.export.jekyll import export_jekyll
+from pipeline.export.language import in_language
 from pipeline.export.markdown import export_markdown
 from pipeline.export.types import Export, Exporter
 from pipeline.export.web import export_url
@@ -34,11 +35,13 @@ EXPORTERS: dict[str, Exporter] = {
 def export(site: Site, today: date) -> Export:
     """The public pages of a site by path, as of today, and an account of all that is not published.
 
+    Where site.toml names a language, those that say another one are not.
+
     Raises SiteError when two pages have one URL, or a page has none that is http(s) and absolute.
     """
     if site.kind not in ("url", "wordpress") and not site.source_path.is_dir():
         raise SiteError(f"{site.source}: not a folder, and kind {site.kind!r} takes one")
-    exported = shown_on(today, EXPORTERS[site.kind](site))
+    exported = in_language(site.language, shown_on(today, EXPORTERS[site.kind](site)))
     pages = tuple(sorted(exported.pages, key=lambda page: page.path))
     check_urls(site, pages)
     return dataclasses.replace(

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from pipeline.frontmatter import text_value
 from pipeline.site import Site, SiteError
 
 
@@ -33,6 +34,17 @@ def read_config(site: Site, *names: str) -> Mapping[str, Any]:
     except (yaml.YAMLError, ValueError) as error:
         raise SiteError(f"{path}: cannot be read: {error}") from None
     return config if isinstance(config, dict) else {}
+
+
+def site_languages(site: Site, default: str, named: object) -> list[str]:
+    """The languages of a site, the default one first; none where neither options nor configuration name any.
+
+    `default` and `named`, a table by language, are the configuration's. English is Hugo's default and Zola's.
+    """
+    listed = site.options.get("languages")
+    default = text_value(site.options.get("default_language")) or default
+    others = [*(listed if isinstance(listed, list) else ()), *(named if isinstance(named, dict) else ())]
+    return [default or "en", *map(str, others)] if default or others else []
 
 
 def is_below(path: str, patterns: object) -> bool:

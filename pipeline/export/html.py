@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import posixpath
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from pipeline import urls
@@ -12,6 +13,7 @@ from pipeline.export.html_text import (
     canonical_url,
     decode_html,
     html_description,
+    html_language,
     html_title,
     is_noindex,
     main_markdown,
@@ -24,6 +26,14 @@ from pipeline.page import Page
 from pipeline.site import Site
 
 
+@dataclass(frozen=True, slots=True)
+class HtmlPage:
+    """A page, and the language that its html element names, or empty."""
+
+    page: Page
+    language: str
+
+
 def export_html(site: Site) -> Export:
     """The pages of a folder of HTML files.
 
@@ -34,15 +44,19 @@ def export_html(site: Site) -> Export:
     exclusions: list[Exclusion] = []
     warnings: list[ExportWarning] = []
     pages: list[Page] = []
+    languages: dict[str, str] = {}
     for path, location in find_files(site, (".html", ".htm", ".xhtml"), exclusions):
         # Servers show it in place of pages that are not there; it is no page itself.
         if reason := partial_reason(path) or ("an error page" if path == "404.html" else None):
             exclusions.append(Exclusion(path, reason))
             continue
-        page = html_page(site, path, read_bytes(location), _file_url(site, path))
-        if isinstance(page, Exclusion):
-            exclusions.append(page)
+        read = html_page(site, path, read_bytes(location), _file_url(site, path))
+        if isinstance(read, Exclusion):
+            exclusions.append(read)
             continue
+        page = read.page
+        if read.language:
+            languages[path] = read.language
         if not page.body.strip():
             warnings.append(ExportWarning(path, 0, "no text in its main part"))
         pages.append(page)
@@ -54,12 +68,13 @@ def export_html(site: Site) -> Export:
         Exclusion(page.path, f"its canonical page is {page.url}") for page in pages if page.path in copies
     ]
     kept = tuple(page for page in pages if page.path not in copies)
-    return Export(site.name, len(kept) + len(exclusions), kept, tuple(exclusions), tuple(warnings))
+    n_pages_in = len(kept) + len(exclusions)
+    return Export(site.name, n_pages_in, kept, tuple(exclusions), tuple(warnings), languages=languages)
 
 
 def html_page(
     site: Site, path: str, data: bytes, own_url: str, charset: str | None = None
-) -> Page | Exclusion:
+) -> HtmlPage | Exclusion:
     """The page of an HTML document's bytes, or why it is left out."""
     text = decode_html(data, charset)
     soup = parse_html(text)
@@ -71,7 +86,7 @@ def html_page(
     if not title and not body.strip():
         return Exclusion(path, "empty")
     canonical = canonical_url(soup, own_url)
-    return Page(
+    page = Page(
         site=site.name,
         collection=site.collection,
         path=path,
@@ -82,6 +97,7 @@ def html_page(
         anchor_style="none",
         sha256=hashlib.sha256(data).hexdigest(),
     )
+    return HtmlPage(page, html_language(soup))
 
 
 def _file_url(site: Site, path: str) -> str:

@@ -13,6 +13,8 @@ from bs4 import BeautifulSoup, Comment, Tag
 from bs4.dammit import UnicodeDammit
 from markdownify import ATX, MarkdownConverter
 
+from pipeline.language import primary_language
+
 # A page that it finds no text in is kept whole here; its own errors about that would alarm for nothing.
 logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
 
@@ -119,6 +121,13 @@ def html_title(soup: BeautifulSoup) -> str:
 def html_description(soup: BeautifulSoup) -> str:
     """The page's meta description, or empty."""
     return " ".join((_meta(soup, "description") or _meta(soup, "og:description")).split())
+
+
+def html_language(soup: BeautifulSoup) -> str:
+    """The language that the html element names, such as `en`; empty when it names none."""
+    return (
+        primary_language(str(soup.html.get("lang") or soup.html.get("xml:lang") or "")) if soup.html else ""
+    )
 
 
 def canonical_url(soup: BeautifulSoup, own_url: str) -> str | None:

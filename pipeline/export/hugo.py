@@ -9,7 +9,8 @@ from typing import Any
 
 from pipeline import urls
 from pipeline.export.dates import first_date, parse_date
-from pipeline.export.generator import read_config
+from pipeline.export.generator import read_config, site_languages
+from pipeline.export.language import file_language, page_language
 from pipeline.export.markdown import partial_reason, written_url
 from pipeline.export.sections import (
     ancestors,
@@ -32,6 +33,7 @@ _CONFIG = tuple(
     for name in ("hugo", "config")
     for suffix in ("toml", "yaml", "yml", "json")
 )
+_LANGUAGES = tuple(f"config/_default/languages.{suffix}" for suffix in ("toml", "yaml", "yml", "json"))
 # gohugo.io/configuration/front-matter, "Dates": the first that is a date counts.
 _DATE_KEYS = {
     "publishdate": ("publishdate", "pubdate", "published", "date"),
@@ -48,11 +50,11 @@ def export_hugo(site: Site) -> Export:
     shown, as by `hugo --buildFuture`. Custom shortcodes are not run: what they would print is missing,
     what they enclose stays.
     """
-    tree = read_tree(site)
+    config = read_config(site, *_CONFIG)
     prefix = content_prefix(site)
+    tree = read_tree(site)
     drafts = below(prefix, tree.drafts)
     sections = section_files(drafts)
-    config = read_config(site, *_CONFIG)
     ignored = _ignored_files(site, config)
     bundles = {posixpath.dirname(draft.path) for draft in drafts if _name(draft.path) == "index"}
 
@@ -78,6 +80,14 @@ def export_hugo(site: Site) -> Export:
         (draft,) = below(prefix, [draft])
         return _window({**cascaded(draft, sections, config), **draft.front.meta}, config, site)
 
+    named = _named_languages(site, config)
+    languages = site_languages(site, text_value(_setting(config, "defaultcontentlanguage")), named)
+    folders = _language_folders(named)
+
+    def language(draft: Draft) -> str:
+        own = (tag for folder, tag in folders.items() if draft.path.startswith(f"{folder}/"))
+        return page_language(draft.front.meta) or file_language(draft.path, [*own, *languages])
+
     return publish(
         site,
         tree,
@@ -88,6 +98,7 @@ def export_hugo(site: Site) -> Export:
             body=strip_hugo,
             notes=_notes,
             window=window,
+            language=language,
         ),
     )
 
@@ -99,6 +110,20 @@ def _ignored_files(site: Site, config: Meta) -> re.Pattern[str]:
         return re.compile("|".join(f"(?:{pattern})" for pattern in patterns or ()) or r"(?!)")
     except re.error as error:
         raise SiteError(f"{site.source}: ignoreFiles: {patterns!r} is no list of patterns: {error}") from None
+
+
+def _named_languages(site: Site, config: Meta) -> Meta:
+    """The languages that the configuration names, each with its settings."""
+    named = _setting(config, "languages") or read_config(site, *_LANGUAGES)
+    return named if isinstance(named, dict) else {}
+
+
+def _language_folders(named: Meta) -> dict[str, str]:
+    """The language of each content folder that is one language's own (its contentDir), the deepest first."""
+    tables = {tag: table for tag, table in named.items() if isinstance(table, dict)}
+    folders = {tag: text_value(_setting(table, "contentdir")).strip("/") for tag, table in tables.items()}
+    deepest_first = sorted(folders.items(), key=lambda each: len(each[1]), reverse=True)
+    return {folder: tag for tag, folder in deepest_first if folder}
 
 
 def _setting(table: Meta, name: str) -> Any:

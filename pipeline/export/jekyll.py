@@ -12,7 +12,15 @@ from typing import Any
 from pipeline import urls
 from pipeline.export.dates import parse_date
 from pipeline.export.generator import is_below, read_config
-from pipeline.export.html_text import html_title, html_to_markdown, is_noindex, main_markdown, parse_html
+from pipeline.export.html_text import (
+    html_language,
+    html_title,
+    html_to_markdown,
+    is_noindex,
+    main_markdown,
+    parse_html,
+)
+from pipeline.export.language import page_language
 from pipeline.export.markdown import partial_reason, written_url
 from pipeline.export.shortcodes import strip_liquid
 from pipeline.export.tree import MARKDOWN, Draft, Rules, publish, read_tree
@@ -125,6 +133,8 @@ def _as_markdown(draft: Draft) -> Draft:
         meta["noindex"] = "true"
     if title := html_title(soup):
         meta.setdefault("title", title)
+    if not page_language(meta) and (language := html_language(soup)):
+        meta["lang"] = language
     # A page without a layout brings its own navigation.
     markdown = main_markdown(text) if re.search(r"<body\b", text, re.I) else html_to_markdown(text)
     return dataclasses.replace(draft, front=dataclasses.replace(draft.front, meta=meta, body=markdown))

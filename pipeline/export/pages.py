@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass
@@ -30,6 +31,7 @@ class PageEntry:
 
     `file` is relative to the site's folder of pages, and `sha256` is its digest: whatever changes of a
     page, the report changes with it, so that what is built from pages need depend on the report only.
+    `language` is the one it says it is in, or empty; always empty where site.toml names the language.
     """
 
     path: str
@@ -37,6 +39,7 @@ class PageEntry:
     title: str
     file: str
     sha256: str
+    language: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,12 @@ def make_report(export: Export) -> Report:
         end_day=export.window.end.isoformat(),
         pages=tuple(
             PageEntry(
-                p.path, p.url, p.title, files[p.path], hashlib.sha256(page_text(p).encode()).hexdigest()
+                path=p.path,
+                url=p.url,
+                title=p.title,
+                file=files[p.path],
+                sha256=hashlib.sha256(page_text(p).encode()).hexdigest(),
+                language=export.languages.get(p.path, ""),
             )
             for p in export.pages
         ),
@@ -140,6 +148,8 @@ def format_report(report: Report, most: int | None = None) -> str:
     `most` is how many pages of a reason are shown, and how many warnings; by default all.
     """
     lines = [f"{report.site}: {report.n_pages_out:,} of {counted(report.n_pages_in, 'page')} exported"]
+    if told := _languages_told(report.pages):
+        lines.append(f"  {told}")
     by_reason: dict[str, list[str]] = {}
     for exclusion in report.exclusions:
         by_reason.setdefault(exclusion.reason, []).append(exclusion.path)
@@ -149,6 +159,28 @@ def format_report(report: Report, most: int | None = None) -> str:
     warnings = [f"  warning: {format_warning(warning)}" for warning in report.warnings]
     lines += shortened(warnings, "  … and {} more warnings", most)
     return "\n".join(lines)
+
+
+def _languages_told(pages: Iterable[PageEntry]) -> str:
+    """How many pages are in which language, when they are in several, and what to do about it; else empty.
+
+    Pages that say no language are taken for English: where others are beside them, they are translations.
+    """
+    counts = Counter(page.language for page in pages)
+    if len({language or "en" for language in counts}) < 2:
+        return ""
+    n_unsaid = counts.pop("", 0)
+    listed = ", ".join(f"{language} {n:,}" for language, n in sorted(counts.items(), key=_by_count))
+    unsaid = f", none said {n_unsaid:,}" if n_unsaid else ""
+    return (
+        f"pages in {counted(len(counts), 'language')}: {listed}{unsaid}; the model reads English: "
+        'language = "en" in site.toml leaves the others out'
+    )
+
+
+def _by_count(language_and_n: tuple[str, int]) -> tuple[int, str]:
+    language, n = language_and_n
+    return -n, language
 
 
 def shortened(lines: Sequence[str], rest: str, most: int | None) -> list[str]:

@@ -15,6 +15,7 @@ from typing import Any, get_args
 
 from pathspec import PathSpec
 
+from pipeline.export.language import page_language
 from pipeline.export.prose import drop_comments
 from pipeline.export.title import page_title
 from pipeline.export.types import ALWAYS, Exclusion, Export, ExportWarning, Window
@@ -57,7 +58,7 @@ class Rules:
 
     `url` is the public address of a draft. `hidden` says why a draft is not published, beside what its
     own front matter says. `body` is the markdown as a reader sees it. `notes` are warnings to pass on.
-    `window` are the days on which the generator shows it.
+    `window` are the days on which the generator shows it. `language` is the one that it is in, or empty.
     """
 
     anchor_style: AnchorStyle
@@ -66,6 +67,7 @@ class Rules:
     body: Callable[[str], str] = lambda text: text
     notes: Callable[[Draft], Sequence[str]] = lambda _: ()
     window: Callable[[Draft], Window] = lambda _: ALWAYS
+    language: Callable[[Draft], str] = lambda draft: page_language(draft.front.meta)
 
 
 def read_tree(
@@ -96,6 +98,7 @@ def publish(site: Site, tree: Tree, rules: Rules) -> Export:
     """The pages of a tree by the rules of its kind."""
     pages: list[Page] = []
     windows: dict[str, Window] = {}
+    languages: dict[str, str] = {}
     exclusions = list(tree.exclusions)
     warnings = list(tree.warnings)
     for draft in tree.drafts:
@@ -109,6 +112,8 @@ def publish(site: Site, tree: Tree, rules: Rules) -> Export:
         warnings += [ExportWarning(draft.path, 0, note) for note in rules.notes(draft)]
         if (window := rules.window(draft)) != ALWAYS:
             windows[draft.path] = window
+        if language := rules.language(draft):
+            languages[draft.path] = language
         pages.append(
             Page(
                 site=site.name,
@@ -123,7 +128,15 @@ def publish(site: Site, tree: Tree, rules: Rules) -> Export:
             )
         )
     n_pages_in = len(pages) + len(exclusions)
-    return Export(site.name, n_pages_in, tuple(pages), tuple(exclusions), tuple(warnings), windows)
+    return Export(
+        site.name,
+        n_pages_in,
+        tuple(pages),
+        tuple(exclusions),
+        tuple(warnings),
+        windows,
+        languages=languages,
+    )
 
 
 def find_files(

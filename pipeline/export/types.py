@@ -43,7 +43,8 @@ class Export:
     """The pages of one site, by path. `n_pages_in` counts the pages and the exclusions.
 
     `windows` are the days on which pages are shown, by path, of those that are not always; `window` are
-    the days on which the same source makes the same export.
+    the days on which the same source makes the same export. `languages` are those of pages, by path, of
+    those that say one.
     """
 
     site: str
@@ -53,6 +54,7 @@ class Export:
     warnings: tuple[ExportWarning, ...] = ()
     windows: Mapping[str, Window] = field(default_factory=dict)
     window: Window = ALWAYS
+    languages: Mapping[str, str] = field(default_factory=dict)
 
 
 Exporter = Callable[[Site], Export]

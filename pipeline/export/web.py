@@ -47,8 +47,10 @@ def export_url(site: Site) -> Export:
         warnings: list[ExportWarning] = []
         draft = read_draft(path, response.data, warnings)
         return publish(site, Tree((draft,), (), tuple(warnings)), Rules("github", url=lambda _: own_url))
-    page = html_page(site, path, response.data, own_url, response.charset)
-    return Export(site.name, 1, (), (page,)) if isinstance(page, Exclusion) else Export(site.name, 1, (page,))
+    read = html_page(site, path, response.data, own_url, response.charset)
+    if isinstance(read, Exclusion):
+        return Export(site.name, 1, (), (read,))
+    return Export(site.name, 1, (read.page,), languages={path: read.language} if read.language else {})
 
 
 def fetch(

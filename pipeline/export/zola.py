@@ -6,7 +6,8 @@ import posixpath
 import re
 
 from pipeline import urls
-from pipeline.export.generator import is_below, read_config
+from pipeline.export.generator import is_below, read_config, site_languages
+from pipeline.export.language import file_language, page_language
 from pipeline.export.markdown import partial_reason
 from pipeline.export.sections import below, content_prefix, hidden_section, section_files
 from pipeline.export.shortcodes import strip_liquid
@@ -26,7 +27,9 @@ def export_zola(site: Site) -> Export:
     tree = read_tree(site)
     prefix = content_prefix(site)
     sections = section_files(below(prefix, tree.drafts))
-    ignored = read_config(site, "config.toml", "zola.toml").get("ignored_content")
+    config = read_config(site, "config.toml", "zola.toml")
+    ignored = config.get("ignored_content")
+    languages = site_languages(site, text_value(config.get("default_language")), config.get("languages"))
 
     def hidden(draft: Draft) -> str | None:
         if not draft.path.startswith(prefix):
@@ -42,7 +45,11 @@ def export_zola(site: Site) -> Export:
     def url(draft: Draft) -> str:
         return _url(site, draft.front.meta, draft.path.removeprefix(prefix))
 
-    return publish(site, tree, Rules(anchor_style="zola", url=url, hidden=hidden, body=strip_liquid))
+    def language(draft: Draft) -> str:
+        return page_language(draft.front.meta) or file_language(draft.path, languages)
+
+    rules = Rules(anchor_style="zola", url=url, hidden=hidden, body=strip_liquid, language=language)
+    return publish(site, tree, rules)
 
 
 def _url(site: Site, meta: Meta, file: str) -> str:

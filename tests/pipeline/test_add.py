@@ -134,6 +134,16 @@ def test_of_a_large_site_the_first_of_each_are_shown(
     assert "    _b09.md\n    … and 3 more\n" in shown
 
 
+def test_pages_in_several_languages_are_told_in_one_line(
+    make_site: MakeSite, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {f"{lang}/{n}.md": f"---\nlang: {lang}\n---\nText" for lang in ("de", "en") for n in range(2)}
+    argv = [make_site("markdown", files).source, "--collection", "docs", "--base-url", "https://example.org"]
+    assert main([*argv, "--sites", str(sites(tmp_path))], lambda _: "n") == 1
+    (told,) = [line for line in capsys.readouterr().out.splitlines() if " languages: " in line]
+    assert told.startswith("  pages in 2 languages: de 2, en 2; ") and 'language = "en"' in told
+
+
 def test_no_answer_is_no(make_site: MakeSite, tmp_path: Path) -> None:
     def end_of_input(_: str) -> str:
         raise EOFError

@@ -54,6 +54,13 @@ def test_a_site_whose_variable_is_unset_is_missing_with_a_reason(
     assert load(sites, **environ) == MissingSite("blog", "NOTES is not set")
 
 
+@pytest.mark.parametrize("language", ["en", "en-US", "pt_BR"])
+def test_a_site_can_name_its_language(tmp_path: Path, language: str) -> None:
+    assert getattr(load(sites_with(tmp_path / "one", SITE)), "language", None) == ""
+    named = sites_with(tmp_path / "two", f'{SITE}language = "{language}"\n')
+    assert getattr(load(named), "language", None) == language
+
+
 def test_a_site_whose_folder_is_not_there_is_missing_with_its_path(tmp_path: Path) -> None:
     sites = sites_with(tmp_path, SITE.replace('source = "."', 'source = "../../elsewhere"'))
     assert load(sites) == MissingSite("blog", f"{tmp_path / 'elsewhere'} is not there")
@@ -102,6 +109,12 @@ def test_instances_of_a_docusaurus_site_have_routes_without_slashes(tmp_path: Pa
             ('source = "."', 'source = "."\noptions = {x = 1}'),
             "options: x: unknown key; kind markdown has none",
         ),
+        (('source = "."', 'source = "."\nlanguage = "English"'), "language: 'English' is no language tag"),
+        (
+            ('source = "."', 'source = "."\nlanguage = ""'),
+            "language: '' is no language tag (BCP 47); write language = \"en\"",
+        ),
+        (('source = "."', 'source = "."\nlanguage = ["en"]'), "language: ['en'] is not a text in quotes"),
         (('source = "."', "source = "), "not valid TOML"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import socket
 from collections.abc import Iterator
 from datetime import date
@@ -31,6 +32,7 @@ ANSWERS: dict[str, tuple[int, dict[str, str], bytes]] = {
     "/hidden": (200, {"Content-Type": HTML, "X-Robots-Tag": "noindex"}, PAGE),
     "/text.md": (200, {"Content-Type": "text/markdown"}, b"---\ntitle: Notes\n---\n# Heading\n"),
     "/draft.md": (200, {"Content-Type": "text/plain"}, b"---\ndraft: true\n---\nsecret\n"),
+    "/german": (200, {"Content-Type": HTML}, b"<html lang=de>" + PAGE),
     "/café": (200, {"Content-Type": HTML}, PAGE),
 }
 
@@ -69,6 +71,11 @@ def test_the_address_after_redirects_is_cited(server: str, tmp_path: Path) -> No
 def test_a_markdown_answer_is_read_as_markdown(server: str, tmp_path: Path) -> None:
     page = export(site(f"{server}/text.md", tmp_path), TODAY).pages[0]
     assert (page.title, page.body) == ("Notes", "# Heading\n")
+
+
+def test_a_live_page_in_another_language_is_left_out(server: str, tmp_path: Path) -> None:
+    german = dataclasses.replace(site(f"{server}/german", tmp_path), language="en")
+    assert [e.reason for e in export(german, TODAY).exclusions] == ["language de, not en"]
 
 
 @pytest.mark.parametrize(("path", "reason"), [("/hidden", "noindex"), ("/draft.md", "draft")])
