@@ -52,7 +52,9 @@ def export_hugo(site: Site) -> Export:
     """
     config = read_config(site, *_CONFIG)
     prefix = content_prefix(site)
-    tree = read_tree(site)
+    is_content_only = not prefix and not config
+    archetypes = re.compile(rf"(?:themes/[^/]+/)?{re.escape(_archetypes(config))}/")
+    tree = read_tree(site, is_page=lambda path: is_content_only or not archetypes.match(path))
     drafts = below(prefix, tree.drafts)
     sections = section_files(drafts)
     ignored = _ignored_files(site, config)
@@ -110,6 +112,11 @@ def _ignored_files(site: Site, config: Meta) -> re.Pattern[str]:
         return re.compile("|".join(f"(?:{pattern})" for pattern in patterns or ()) or r"(?!)")
     except re.error as error:
         raise SiteError(f"{site.source}: ignoreFiles: {patterns!r} is no list of patterns: {error}") from None
+
+
+def _archetypes(config: Meta) -> str:
+    """The folder of the templates that `hugo new` fills in: no pages, and often no readable front matter."""
+    return text_value(_setting(config, "archetypedir")).strip("/") or "archetypes"
 
 
 def _named_languages(site: Site, config: Meta) -> Meta:

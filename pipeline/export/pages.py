@@ -23,6 +23,8 @@ _KEYS = ("url", "title", "collection", "path", "description", "anchor_style", "s
 _NOT_IN_YAML = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 # Most file systems allow 255 bytes a name; this leaves room for suffixes.
 _MAX_NAME_BYTES = 200
+# Of the places that a warning is said of: enough to go and look, in one line.
+_PLACES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,8 @@ def make_report(export: Export) -> Report:
 def format_report(report: Report, most: int | None = None) -> str:
     """A report as a person reads it: counts, then what is left out by reason, then warnings.
 
-    `most` is how many pages of a reason are shown, and how many warnings; by default all.
+    Warnings that say the same are one. `most` is how many pages of a reason are shown, and how many warnings;
+    by default all.
     """
     lines = [f"{report.site}: {report.n_pages_out:,} of {counted(report.n_pages_in, 'page')} exported"]
     if told := _languages_told(report.pages):
@@ -156,7 +159,7 @@ def format_report(report: Report, most: int | None = None) -> str:
     for reason, paths in sorted(by_reason.items()):
         lines.append(f"  left out, {reason}: {len(paths)}")
         lines += shortened([f"    {path}" for path in paths], "    … and {} more", most)
-    warnings = [f"  warning: {format_warning(warning)}" for warning in report.warnings]
+    warnings = [f"  warning: {warning}" for warning in _distinct(report.warnings)]
     lines += shortened(warnings, "  … and {} more warnings", most)
     return "\n".join(lines)
 
@@ -183,6 +186,24 @@ def _by_count(language_and_n: tuple[str, int]) -> tuple[int, str]:
     return -n, language
 
 
+def _distinct(warnings: Iterable[ExportWarning]) -> list[str]:
+    """Each warning as a person reads it; what is said of several places once, with the first of them."""
+    by_message: dict[str, list[ExportWarning]] = {}
+    for warning in warnings:
+        by_message.setdefault(warning.message, []).append(warning)
+    return [
+        format_warning(same[0]) if len(same) == 1 else f"{message} ({_places(same)})"
+        for message, same in by_message.items()
+    ]
+
+
+def _places(warnings: Sequence[ExportWarning]) -> str:
+    """The number of places, and the first of them: "12 times: a.md:3, b.md, c.md, …"."""
+    first = [_place(warning) for warning in warnings[:_PLACES]]
+    rest = ["…"] if len(warnings) > _PLACES else []
+    return f"{len(warnings):,} times: {', '.join([*first, *rest])}"
+
+
 def shortened(lines: Sequence[str], rest: str, most: int | None) -> list[str]:
     """The first lines and how many more there are, which is never one; all of them where `most` is None."""
     if most is None or len(lines) <= most + 1:
@@ -192,8 +213,11 @@ def shortened(lines: Sequence[str], rest: str, most: int | None) -> list[str]:
 
 def format_warning(warning: ExportWarning) -> str:
     """A warning as a person reads it, with file and line."""
-    line = f":{warning.line}" if warning.line else ""
-    return f"{warning.path}{line}: {warning.message}"
+    return f"{_place(warning)}: {warning.message}"
+
+
+def _place(warning: ExportWarning) -> str:
+    return f"{warning.path}:{warning.line}" if warning.line else warning.path
 
 
 def page_files(paths: Iterable[str], name: Callable[[str], str] | None = None) -> dict[str, str]:

@@ -86,6 +86,33 @@ def test_hugo_hides_what_it_does_not_render(make_site: MakeSite) -> None:
     }
 
 
+TEMPLATE = "---\ntitle: {{ .Name }}\ndraft: true\n---\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "options"),
+    [
+        (
+            {"content/a.md": "Text", "archetypes/default.md": TEMPLATE, "themes/x/archetypes/a.md": TEMPLATE},
+            {},
+        ),
+        ({"content/en/a.md": "Text", "archetypes/posts/index.md": TEMPLATE}, {"content": "content/en"}),
+        ({"hugo.toml": "archetypeDir = 'kinds'", "content/a.md": "Text", "kinds/a.md": TEMPLATE}, {}),
+        ({"hugo.toml": "title = 'x'", "posts/a.md": "Text", "archetypes/a.md": TEMPLATE}, {}),
+    ],
+)
+def test_templates_of_hugo_are_neither_read_nor_warned_about(
+    files: dict[str, str], options: dict[str, Any], make_site: MakeSite
+) -> None:
+    exported = export(make_site("hugo", files, options=options), TODAY)
+    assert (exported.n_pages_in, exported.exclusions, exported.warnings) == (1, (), ())
+
+
+@pytest.mark.parametrize("path", ["content/archetypes/a.md", "archetypes/a.md"])
+def test_a_section_of_hugo_can_be_called_archetypes(path: str, make_site: MakeSite) -> None:
+    assert len(export(make_site("hugo", {path: "Text"}), TODAY).pages) == 1
+
+
 def test_a_page_can_undo_its_sections_cascade(make_site: MakeSite) -> None:
     files = {
         "content/s/_index.md": "---\ntitle: S\ndraft: false\ncascade:\n  draft: true\n---\n",

@@ -131,6 +131,21 @@ def test_the_report_says_what_is_left_out_and_why(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "site.json").read_text(encoding="utf-8"))["n_pages_out"] == 1
 
 
+def test_warnings_that_say_the_same_are_one_line_and_all_of_them_in_the_file(tmp_path: Path) -> None:
+    empty = tuple(ExportWarning(f"{name}.md", 0, "no text") for name in "abcd")
+    odd = (ExportWarning("b.md", 3, "malformed"), ExportWarning("c.md", 7, "not UTF-8"))
+    twice = (ExportWarning("e.md", 2, "malformed"),)
+    write_export(Export("site", 0, (), (), (*empty[:2], *odd, *empty[2:], *twice)), tmp_path)
+    report = read_report(tmp_path / "site.json")
+    assert format_report(report).splitlines()[1:] == [
+        "  warning: no text (4 times: a.md, b.md, c.md, …)",
+        "  warning: malformed (2 times: b.md:3, e.md:2)",
+        "  warning: c.md:7: not UTF-8",
+    ]
+    assert format_report(report, most=1).splitlines()[-1] == "  … and 2 more warnings"
+    assert len(report.warnings) == 7
+
+
 def test_a_missing_or_damaged_export_says_what_to_run(tmp_path: Path) -> None:
     with pytest.raises(SiteError, match="doit export:site"):
         read_pages(tmp_path, "site")
