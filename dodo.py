@@ -317,7 +317,7 @@ def task_measure() -> dict[str, Any]:
 
 def task_evaluate() -> dict[str, Any]:
     """Show what was measured, keyword, vector and hybrid search side by side"""
-    return {"actions": [stage("report_evaluation")], "task_dep": ["measure"]}
+    return {"actions": [stage("report_evaluation", GRAPH)], "task_dep": ["measure"]}
 
 
 def task_seal() -> dict[str, Any]:

@@ -74,15 +74,15 @@ def evaluate(
 def misplaced(index: Index, questions: Iterable[Question]) -> list[str]:
     """A sentence for each expected address that is no page of the index, which no search can find.
 
-    It names the page whose address differs by the slash at its end.
+    It says where that is written, and names the page whose address differs by the slash at its end.
     """
     known = index.page_number_by_url
     by_stem = {url.rstrip("/"): url for url in known}
-    wrong = [(question.id, url) for question in questions for url in question.expected if url not in known]
+    wrong = [(question.where, url) for question in questions for url in question.expected if url not in known]
     return [
-        f"{name}: {url} is expected, and is no page of this bundle"
+        f"{where}: {url} is expected, and is no page of this bundle"
         + (f"; {by_stem[stem]} is" if (stem := url.rstrip("/")) in by_stem else "")
-        for name, url in wrong
+        for where, url in wrong
     ]
 
 
@@ -113,10 +113,10 @@ def read_evaluation(path: Path) -> Evaluation:
     return Evaluation(**{**table, "modes": {mode: Recall(**row) for mode, row in table["modes"].items()}})
 
 
-def format_evaluation(evaluation: Evaluation) -> str:
-    """The figures as a table for a terminal."""
+def format_evaluation(evaluation: Evaluation, questions: Sequence[Path]) -> str:
+    """The figures as a table for a terminal. `questions` are the files that those of each site stand in."""
     if not evaluation.n_answerable and not evaluation.n_refusals:
-        return "no questions: a site's questions.jsonl measures how well it is found"
+        return f"no questions to measure with; write some into {' or '.join(map(str, questions))}"
     lines = [f"{counted(evaluation.n_answerable, 'answerable question')}, {evaluation.n_refusals} to refuse"]
     if evaluation.modes:
         lines.append(f"{'':10}{'hit@1':>8}{'hit@6':>8}{'MRR':>8}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline.site import SiteError
@@ -11,11 +11,15 @@ from pipeline.site import SiteError
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question. `expected` are the acceptable public URLs; empty when it must be refused."""
+    """One question. `expected` are the acceptable public URLs; empty when it must be refused.
+
+    `where` is the file and line that it stands in, which do not make it another question.
+    """
 
     id: str
     text: str
     expected: tuple[str, ...]
+    where: str = field(default="", compare=False)
 
 
 def read_questions(path: Path) -> list[Question]:
@@ -50,4 +54,4 @@ def _question(where: str, line: str) -> Question:
         raise SiteError(f"{where}: text: {text!r} is no question")
     if not isinstance(expected, list) or not all(isinstance(url, str) for url in expected):
         raise SiteError(f"{where}: expected: write a list of public URLs, [] for a question to refuse")
-    return Question(str(identity), text, tuple(expected))
+    return Question(str(identity), text, tuple(expected), where)

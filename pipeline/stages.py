@@ -182,9 +182,11 @@ def measure(settings: BuildSettings, graph: Graph) -> None:
     write_evaluation(evaluate(index, _encoder(layout), _gate(layout), questions), layout.evaluation)
 
 
-def report_evaluation(settings: BuildSettings) -> None:
+def report_evaluation(settings: BuildSettings, graph: Graph) -> None:
     """build/reports/evaluation.json -> a table for people."""
-    print(format_evaluation(read_evaluation(Layout(settings.build).evaluation)))
+    layout = Layout(settings.build)
+    questions = [graph.sites[name].questions for name in sorted(read_gathered(layout.gathered))]
+    print(format_evaluation(read_evaluation(layout.evaluation), questions))
 
 
 def seal_bundle(settings: BuildSettings, graph: Graph) -> None:

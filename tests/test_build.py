@@ -328,7 +328,7 @@ def test_a_question_that_expects_a_page_that_is_not_there_is_a_warning(edited: W
         shown = edited.run("build")
     finally:
         path.write_text(text)
-    assert "warning: moved: https://example.org/gone is expected, and is no page of this bundle\n" in shown
+    assert f"warning: {path}:4: https://example.org/gone is expected, and is no page of this" in shown
     assert "no page of this bundle; https://example.org/garden/pond is\n" in shown
 
 

@@ -20,10 +20,12 @@ def test_questions_come_in_the_order_of_the_file_and_blank_lines_are_skipped(tmp
         '\ufeff{"id": 2, "text": "How?", "expected": ["https://example.org/"], "kind": "howto"}\n\n'
         '{"id": "off", "text": "Who won?", "expected": []}\n',
     )
-    assert read_questions(path) == [
+    questions = read_questions(path)
+    assert questions == [
         Question("2", "How?", ("https://example.org/",)),
         Question("off", "Who won?", ()),
     ]
+    assert [question.where for question in questions] == [f"{path}:1", f"{path}:3"]
 
 
 def test_a_site_without_the_file_has_no_questions(tmp_path: Path) -> None:
