@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from handler import terminal
@@ -15,6 +17,7 @@ from handler.bundle.diff import format_diff
 from handler.bundle.search import CHUNKS_FOR_ANSWER, Hit, SearchResult
 from handler.bundle.types import BundleError
 from handler.bundle.verify import verify as verify_bundle
+from handler.followup import search_in_context
 from handler.generate.extractive import ABOUT_ME, best_quotes, numbered_text
 from handler.settings import read_settings
 from handler.smalltalk import is_small_talk
@@ -23,15 +26,16 @@ from handler.smalltalk import is_small_talk
 def ask(arguments: Namespace, environ: Mapping[str, str]) -> int:
     """Prints an answer with its sources."""
     bundle = _open(arguments, environ)
-    found = bundle.search(
-        arguments.question,
+    search_bundle = partial(
+        bundle.search,
         collections=_collections(arguments, bundle),
         page=arguments.page,
         gated=not arguments.no_gate,
         chunks_per_page=CHUNKS_FOR_ANSWER,
     )
+    found = search_in_context(search_bundle, arguments.question)
+    quotes = best_quotes(found.question, found.hits, bundle.encoder, found.vector)
     is_hello = is_small_talk(arguments.question)
-    quotes = [] if is_hello else best_quotes(found.question, found.hits, bundle.encoder, found.vector)
     if arguments.json:
         citations = [
             {"source": quote.source, "quote": quote.text, **_address(found.hits[quote.source - 1])}
@@ -90,7 +94,13 @@ def diff(arguments: Namespace, _environ: Mapping[str, str]) -> int:
 
 def _open(arguments: Namespace, environ: Mapping[str, str]) -> Bundle:
     settings = read_settings(environ, arguments.bundle)
-    return Bundle.open(settings.bundle).with_max_distance(settings.max_distance)
+    bundle = Bundle.open(settings.bundle).with_max_distance(settings.max_distance)
+    if arguments.page and bundle.index.page_number(arguments.page) is None:
+        print(
+            f"ralph: --page: {arguments.page} is no page of this bundle, and counts for nothing",
+            file=sys.stderr,
+        )
+    return bundle
 
 
 def _collections(arguments: Namespace, bundle: Bundle) -> list[str] | None:

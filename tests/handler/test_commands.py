@@ -166,8 +166,23 @@ def test_the_citations_of_ask_stand_in_the_hits(bundle: Path, capsys: pytest.Cap
 
 def test_ask_answers_a_greeting_without_pages(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert output(capsys, "ask", "--bundle", bundle, "Hello there!") == f"{ABOUT_ME}\n"
-    answer = json.loads(output(capsys, "ask", "--json", "--bundle", bundle, "hi"))
-    assert (answer["answer"], answer["citations"]) == (ABOUT_ME, [])
+    answer = json.loads(output(capsys, "ask", "--json", "--bundle", bundle, "--no-gate", "hi"))
+    assert (answer["answer"], answer["citations"], answer["hits"]) == (ABOUT_ME, [], [])
+    assert answer["gate"] == {"accepted": False, "reason": "small talk"}
+
+
+@pytest.mark.parametrize("command", ["ask", "search"])
+def test_a_page_that_the_bundle_does_not_have_is_said_beside_the_answer(
+    bundle: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    argv = [command, "--json", "tomatoes", "--bundle", str(bundle)]
+    plain = output(capsys, *argv)
+    assert main([*argv, "--page", "https://example.org/notes/garden#pond"]) == 0
+    assert capsys.readouterr().err == ""
+    assert main([*argv, "--page", "garden"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == plain
+    assert printed.err == "ralph: --page: garden is no page of this bundle, and counts for nothing\n"
 
 
 def test_ask_says_that_it_does_not_know_and_why(
