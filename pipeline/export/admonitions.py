@@ -30,9 +30,19 @@ def strip_admonitions(text: str) -> str:
     return rewrite(text, _LINE, replacement)
 
 
-def titles(text: str) -> list[str]:
-    """The titles that admonitions of a text have been given."""
-    return [title for match in _LINE.finditer(text) if (title := _title(match))]
+def titles(text: str) -> list[tuple[int, str]]:
+    """The titles that admonitions of a text have been given, each with its line, from 1."""
+    lines: list[re.Match[str]] = []
+    if ":::" in text:
+        rewrite(text, _LINE, lambda _, match: lines.append(match))
+    found = []
+    number, counted_to = 1, 0
+    for line in lines:
+        number += text.count("\n", counted_to, line.start())
+        counted_to = line.start()
+        if title := _title(line):
+            found.append((number, title))
+    return found
 
 
 def _title(line: re.Match[str]) -> str:

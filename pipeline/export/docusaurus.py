@@ -9,7 +9,7 @@ from pipeline.export.admonitions import strip_admonitions, titles
 from pipeline.export.markdown import partial_reason
 from pipeline.export.mdx import strip_mdx
 from pipeline.export.tree import Draft, Rules, publish, read_tree
-from pipeline.export.types import Export
+from pipeline.export.types import Export, ExportWarning
 from pipeline.frontmatter import text_value
 from pipeline.site import Instance, Site, SiteError
 
@@ -48,11 +48,16 @@ def export_docusaurus(site: Site) -> Export:
     return publish(site, read_tree(site), rules)
 
 
-def _notes(draft: Draft) -> list[str]:
+def _notes(draft: Draft) -> list[ExportWarning]:
     """Words to the reader that may have been meant to hide the page, and hide it nowhere."""
     return [
-        f"an admonition says {title!r}, and hides nothing; if it is meant: unlisted: true in the front matter"
-        for title in titles(draft.front.body)
+        ExportWarning(
+            draft.path,
+            draft.front.body_line + line - 1,
+            f"an admonition says {title!r}, and hides nothing; if it is meant: "
+            "unlisted: true in the front matter",
+        )
+        for line, title in titles(draft.front.body)
         if re.search(r"\b(?:private|draft)\b", title, re.I)
     ]
 

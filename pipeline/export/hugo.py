@@ -22,7 +22,7 @@ from pipeline.export.sections import (
 )
 from pipeline.export.shortcodes import strip_hugo
 from pipeline.export.tree import Draft, Rules, publish, read_tree
-from pipeline.export.types import ALWAYS, Export, Window
+from pipeline.export.types import ALWAYS, Export, ExportWarning, Window
 from pipeline.frontmatter import Meta, is_false, private_reason, text_value
 from pipeline.site import Site, SiteError
 
@@ -167,10 +167,14 @@ def _not_rendered(meta: Meta) -> str | None:
     return None
 
 
-def _notes(draft: Draft) -> list[str]:
+def _notes(draft: Draft) -> list[ExportWarning]:
     """Dates that may have been meant to hide the page, and cannot be read."""
     return [
-        f"{key}: {text_value(value)!r} is no date, and holds nothing back; write YYYY-MM-DD"
+        ExportWarning(
+            draft.path,
+            0,
+            f"{key}: {text_value(value)!r} is no date, and holds nothing back; write YYYY-MM-DD",
+        )
         for key, value in draft.front.meta.items()
         if key.lower() in ("publishdate", "pubdate", *_DATE_KEYS["expirydate"])
         and text_value(value)

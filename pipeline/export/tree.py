@@ -65,7 +65,7 @@ class Rules:
     url: Callable[[Draft], str]
     hidden: Callable[[Draft], str | None] = lambda _: None
     body: Callable[[str], str] = lambda text: text
-    notes: Callable[[Draft], Sequence[str]] = lambda _: ()
+    notes: Callable[[Draft], Sequence[ExportWarning]] = lambda _: ()
     window: Callable[[Draft], Window] = lambda _: ALWAYS
     language: Callable[[Draft], str] = lambda draft: page_language(draft.front.meta)
 
@@ -109,7 +109,7 @@ def publish(site: Site, tree: Tree, rules: Rules) -> Export:
         body = drop_comments(rules.body(draft.front.body))
         if not body.strip():
             warnings.append(ExportWarning(draft.path, 0, "no text: no question finds it"))
-        warnings += [ExportWarning(draft.path, 0, note) for note in rules.notes(draft)]
+        warnings += rules.notes(draft)
         if (window := rules.window(draft)) != ALWAYS:
             windows[draft.path] = window
         if language := rules.language(draft):

@@ -84,11 +84,15 @@ def test_the_lines_around_an_admonition_go(make_site: MakeSite) -> None:
 
 @pytest.mark.parametrize("title", ["Private Page", "DRAFT"])
 def test_an_admonition_that_seems_to_hide_the_page_is_a_warning(make_site: MakeSite, title: str) -> None:
-    text = f":::warning[{title}]\n\n:::\n\nCosts.\n\n:::tip[Privately owned]\n:::\n"
+    fence = ":::tip[Prose]\n:::\n\n```md\n:::tip[Private]\n:::\n```\n\n"
+    text = (
+        f"---\ntitle: A\n---\n{fence}:::warning[{title}]\n\n:::\n\nCosts.\n\n:::tip[Privately owned]\n:::\n"
+    )
     exported = export(make(make_site, {"docs/a.md": text}), TODAY)
     assert [page.path for page in exported.pages] == ["docs/a.md"]
     (warning,) = exported.warnings
     assert title in warning.message and "unlisted: true" in warning.message
+    assert warning.line == 12
 
 
 def test_mdx_is_stripped_and_heading_ids_stay(make_site: MakeSite) -> None:
