@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from benchmarks.urls import described_site, expected_dw_urls, expected_til_urls
 from pipeline.export.exporters import export
+from pipeline.export.pages import format_report, make_report
+from pipeline.export.types import Export
+from pipeline.site import Site, SiteKind
 
 TODAY = date(2026, 1, 1)
 
@@ -36,3 +40,23 @@ def test_every_permalink_of_dw_posts_comes_out_exactly() -> None:
     corpora = folder("RALPH_CORPORA")
     exported = export(described_site("davidawindham.com", corpora), TODAY)
     assert {page.path: page.url for page in exported.pages} == expected_dw_urls(corpora)
+
+
+def exported(name: str, kind: SiteKind, tmp_path: Path, **keys: Any) -> Export:
+    source = folder("RALPH_CORPORA") / name
+    return export(Site(name, kind, str(source), "https://example.org/", "docs", tmp_path, **keys), TODAY)
+
+
+def test_translations_of_the_open_source_guide_are_left_out_where_english_is_named(tmp_path: Path) -> None:
+    options = {"collections": {"articles": {"permalink": "/:path/"}}}
+    everything = exported("opensource-guide", "jekyll", tmp_path, options=options)
+    assert "pages in 8 languages: en 14, ar 12," in format_report(make_report(everything))
+    english = exported("opensource-guide", "jekyll", tmp_path, options=options, language="en")
+    assert (len(everything.pages), len(english.pages)) == (99, 15)
+
+
+def test_what_is_odd_of_the_hugo_documentation_is_one_line(tmp_path: Path) -> None:
+    found = exported("hugoDocs", "hugo", tmp_path, options={"content": "content/en"})
+    assert len(found.warnings) > 70
+    assert format_report(make_report(found)).count("warning: ") == 1
+    assert not any(exclusion.path.startswith("archetypes/") for exclusion in found.exclusions)
