@@ -65,6 +65,15 @@ def test_only_texts_never_seen_are_embedded_each_once(tmp_path: Path, encoder: C
     assert encoder.seen == ["an edited text"]
 
 
+def test_short_texts_that_come_first_are_not_embedded_first(tmp_path: Path, encoder: CountingEncoder) -> None:
+    n_texts = 60
+    texts = [f"text {i}{' of the river' * 20 * (i >= n_texts / 2)}" for i in range(n_texts)]
+    with open_cache(tmp_path / "cache.db", quiet) as cache:
+        embed_passages(texts, encoder, cache, workers=1)
+    n_long = sum(len(text) > 100 for text in encoder.seen[: n_texts // 2])
+    assert n_texts / 6 < n_long < n_texts / 3
+
+
 def test_cached_and_fresh_vectors_are_equal_byte_for_byte(tmp_path: Path, encoder: CountingEncoder) -> None:
     with open_cache(tmp_path / "one.db", quiet) as cache:
         embed_passages(TEXTS[::2], encoder, cache, workers=1)
