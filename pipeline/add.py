@@ -59,8 +59,13 @@ def _add(options: argparse.Namespace, ask: Callable[[str], str]) -> int:
     if not options.yes and not _agreed(ask, f"Write {site.toml}? [y/N] "):
         print("Nothing was written.")
         return 1
-    site.folder.mkdir(parents=True, exist_ok=True)
-    site.toml.write_text(site_toml(site), encoding="utf-8")
+    try:
+        site.folder.mkdir(parents=True, exist_ok=True)
+        site.toml.write_text(site_toml(site), encoding="utf-8")
+    except OSError as error:
+        raise SiteError(
+            f"{site.toml}: cannot be written ({error.strerror}); allow it, or give another --name"
+        ) from None
     print(f"Wrote {site.toml}. `doit build` publishes these pages into the collection {site.collection}.")
     return 0
 
@@ -123,7 +128,10 @@ def _toml_value(value: Any) -> str:
 
 def _detected(source: str, kind: SiteKind | None) -> Detection:
     """What is at the source; of the kind that was named, where one was. Raises SiteError if it cannot be."""
-    found = detect(source)
+    try:
+        found = detect(source)
+    except OSError as error:
+        raise SiteError(f"{error.filename}: cannot be read ({error.strerror}); allow it") from None
     if kind == "url" and not urls.is_http_url(source):
         raise SiteError(f"{source}: not an address, and kind 'url' takes one; leave --kind out")
     if kind and (found is None or found.kind != kind):

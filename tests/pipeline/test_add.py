@@ -296,6 +296,21 @@ def test_a_site_that_is_there_already_is_not_written_over(make_site: MakeSite, t
     assert toml.read_text() == "mine"
 
 
+def test_what_the_disk_refuses_is_one_sentence(
+    make_site: MakeSite, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site, folder = make_site("markdown", {"a.md": "Text", "CNAME": "example.org"}), sites(tmp_path)
+    (folder / "file").touch()
+    argv = ["--collection", "docs", "--name", "file", "--sites", str(folder), "--yes"]
+    assert main([site.source, *argv], never_asked) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"ralph: {folder / 'file' / 'site.toml'}: cannot be written (File exists); ")
+    config = site.source_path / "docusaurus.config.js"
+    config.mkdir()
+    assert main([site.source, *argv], never_asked) == 2
+    assert capsys.readouterr().err == f"ralph: {config}: cannot be read (Is a directory); allow it\n"
+
+
 @pytest.mark.parametrize("source", ["/nowhere/at/all", "ftp://example.org/", "."])
 def test_a_source_that_holds_no_site_is_an_error(
     source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
