@@ -84,7 +84,8 @@ def format_calibration(gate: Gate, questions: Sequence[Question]) -> str:
     if gate.false_refusals is None or gate.false_answers is None:
         return (
             f"the gate is the model's default: it has {counted(n_answerable, 'question')} to be fitted to, "
-            f"and takes {MIN_ANSWERABLE}; write what your readers ask into a questions.jsonl beside a site.toml"
+            f"and takes {MIN_ANSWERABLE}; write what your readers ask into a questions.jsonl beside a "
+            "site.toml"
         )
     return (
         f"the gate lets {1 - gate.false_refusals:.0%} of {counted(n_answerable, 'question')} pass, and "
