@@ -58,6 +58,9 @@ def _quoted(quote: Quote, number: int) -> list[str]:
             *(f"    {line}".rstrip() for line in textwrap.dedent(quote.text).split("\n")),
             f"[{number}]",
         ]
+    if quote.is_block:
+        lines = [wrapped for line in quote.shown.split("\n") for wrapped in _wrapped(line)]
+        return [*lines, f"[{number}]"]
     return _wrapped(f"“{quote.shown}” [{number}]")
 
 

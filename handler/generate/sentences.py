@@ -25,8 +25,10 @@ _ITEM_OR_TAG = re.compile(rf"{_ITEM.pattern}|\s*</?[a-zA-Z]")
 _WORD = re.compile(r"\w")
 _TARGET = r"(?:\([^()\s]*(?:\s[^()]*)?\)|\[[^\[\]]*\])"
 _PICTURE = rf"!\[[^\[\]]*\]{_TARGET}"
-# A link or a picture with the words that it shows; any other tag.
-_POINTER = re.compile(rf"{_PICTURE}|\[(?:[^\[\]]|{_PICTURE})*\]{_TARGET}|<a\b[^<]*</a>|</?[a-zA-Z][^<>]*>")
+# A link or a picture with the words that it shows; a bare address; any other tag.
+_POINTER = re.compile(
+    rf"{_PICTURE}|\[(?:[^\[\]]|{_PICTURE})*\]{_TARGET}|https?://[^\s<>]+|<a\b[^<]*</a>|</?[a-zA-Z][^<>]*>"
+)
 # A footnote that names where something is told.
 _REFERENCE = re.compile(r"\[\^[^\[\]\s]+\]:.*://", re.DOTALL)
 
@@ -35,19 +37,24 @@ _CODE_INDENT = 4
 # Longer code is a listing, not an answer: its lines are offered one by one.
 MAX_CODE_CHARS = 600
 
-_Kind = Literal["prose", "row", "code"]
+Kind = Literal["prose", "item", "row", "header", "code"]
 
 
 class Span(NamedTuple):
     """Where a quotable part stands in a chunk's markdown. Code, fenced or indented, is no markdown.
 
-    `is_header` tells a table's first row, which in most tables names the columns and says nothing.
+    A sentence of a list item is of the kind "item". A table's first row is its header, which in most tables
+    names the columns and says nothing.
     """
 
     start: int
     end: int
-    is_code: bool
-    is_header: bool = False
+    kind: Kind
+
+    @property
+    def is_code(self) -> bool:
+        """Whether it is code."""
+        return self.kind == "code"
 
 
 def quotable_spans(text: str) -> list[Span]:
@@ -56,18 +63,25 @@ def quotable_spans(text: str) -> list[Span]:
     Headings, rules, fences and parts without any word are left out.
     """
     return [
-        Span(start, end, kind == "code", kind == "row" and bool(_RULE_BELOW.match(text, end)))
+        Span(start, end, "header" if kind == "row" and _RULE_BELOW.match(text, end) else kind)
         for block_start, block_end, kind in _blocks(text)
         for start, end in (
-            _sentences(text, block_start, block_end) if kind == "prose" else [(block_start, block_end)]
+            [(block_start, block_end)]
+            if kind in ("row", "code")
+            else _sentences(text, block_start, block_end)
         )
         if _WORD.search(text, start, end)
     ]
 
 
 def as_markdown(text: str, span: Span) -> str:
-    """A part as markdown that stands on its own: code gets a fence, longer than any inside, and no indent."""
+    """A part as markdown that stands on its own, a table's row without the signs at its ends.
+
+    Code gets a fence, longer than any inside, and loses its indent.
+    """
     part = text[span.start : span.end]
+    if span.kind in ("row", "header"):
+        return part.strip("| \t")
     if not span.is_code:
         return part
     part = textwrap.dedent(part)
@@ -80,9 +94,10 @@ def points_elsewhere(markdown: str) -> bool:
     return bool(_REFERENCE.match(markdown)) or not _WORD.search(_POINTER.sub("", markdown))
 
 
-def _blocks(text: str) -> Iterator[tuple[int, int, _Kind]]:
+def _blocks(text: str) -> Iterator[tuple[int, int, Kind]]:
     """(start, end, kind) of paragraphs and list items, table rows and code blocks, trimmed."""
     start: int | None = None  # of the paragraph or item that is open
+    kind: Kind = "prose"  # which of both it is
     fence, fence_start = "", 0
     code_start: int | None = None  # of the indented code that is open
     is_first = True  # no line with anything on it was before
@@ -106,7 +121,7 @@ def _blocks(text: str) -> Iterator[tuple[int, int, _Kind]]:
             start = None  # what stands above is a heading
         elif mark or not line.strip() or _HEADING.match(line) or _TABLE_ROW.match(line):
             if start is not None:
-                yield start, _trimmed(text, start, offset), "prose"
+                yield start, _trimmed(text, start, offset), kind
             start = None
             if mark:
                 fence, fence_start = mark[1], end
@@ -114,18 +129,18 @@ def _blocks(text: str) -> Iterator[tuple[int, int, _Kind]]:
                 yield offset + len(line) - len(line.lstrip()), offset + len(line.rstrip()), "row"
         elif item := _ITEM.match(line):
             if start is not None:
-                yield start, _trimmed(text, start, offset), "prose"
-            start = offset + item.end()
+                yield start, _trimmed(text, start, offset), kind
+            start, kind = offset + item.end(), "item"
             items.append(_width(item[1]))
         elif start is None:
-            start = offset + len(line) - len(line.lstrip())
+            start, kind = offset + len(line) - len(line.lstrip()), "prose"
         offset = end
     if fence:
         yield from _code(text, fence_start, offset)
     elif code_start is not None:
         yield from _code(text, code_start, offset)
     elif start is not None:
-        yield start, _trimmed(text, start, offset), "prose"
+        yield start, _trimmed(text, start, offset), kind
 
 
 def _is_code(line: str, items: list[int], is_first: bool) -> bool:
@@ -148,7 +163,7 @@ def _width(text: str) -> int:
     return len(text.expandtabs(4))
 
 
-def _code(text: str, start: int, end: int) -> Iterator[tuple[int, int, _Kind]]:
+def _code(text: str, start: int, end: int) -> Iterator[tuple[int, int, Kind]]:
     end = _trimmed(text, start, end)
     if end - start <= MAX_CODE_CHARS:
         yield start, end, "code"

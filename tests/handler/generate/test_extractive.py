@@ -64,6 +64,51 @@ def test_code_stands_below_the_sentence_that_announces_it_even_where_it_is_neare
     assert [quote.is_code for quote in quotes] == [False, True]
 
 
+def test_the_list_that_a_sentence_announces_comes_whole_and_with_it(tiny_encoder: Encoder) -> None:
+    items = "- at **night**. Or\n  in the morning\n- [on Monday](https://example.org/)"
+    text = f"The server restarts at times:\n\n{items}\n\nThe piano is old."
+    quotes = best_quotes("when does the server restart", [hit(text)], tiny_encoder)[:2]
+    assert [text[quote.start : quote.end] for quote in quotes] == [
+        "The server restarts at times:",
+        items.removeprefix("- "),
+    ]
+    assert quotes[1].shown == "- at night. Or in the morning\n- on Monday"
+    assert numbered_text(quotes) == (
+        "“The server restarts at times:” [1]\n- at night. Or in the morning\n- on Monday\n[1]"
+    )
+    found = SearchResult("server", (hit(text),), Verdict(True, ""))
+    assert format_answer(found, quotes).split("\n")[:4] == [
+        "“The server restarts at times:” [1]",
+        "- at night. Or in the morning",
+        "- on Monday",
+        "[1]",
+    ]
+
+
+def test_the_table_that_a_sentence_announces_comes_whole_and_with_it(tiny_encoder: Encoder) -> None:
+    text = "The server restarts:\n\n| day | hour |\n|---|---|\n| Monday | `1 \\| 2` |\n| Sunday | 3 |\n"
+    _, table = best_quotes("when does the server restart", [hit(text)], tiny_encoder)[:2]
+    assert table.shown == "- day | hour\n- Monday | 1 | 2\n- Sunday | 3"
+
+
+def test_a_label_comes_with_what_it_announces_or_not_at_all(tiny_encoder: Encoder) -> None:
+    long = "\n".join(f"- The piano, number {n} of many in this long list of pianos" for n in range(20))
+    for text in (f"The server restarts:\n\n{long}\n", "The server restarts:\n\nThe piano is old.\n"):
+        hits = [hit(text), hit("The server restarts at night.")]
+        quotes = best_quotes("when does the server restart at night", hits, tiny_encoder)
+        assert "The server restarts:" not in [quote.text for quote in quotes]
+    code = "The server restarts at night {}:\n\n```\nrestart {} night\n```\n"
+    hits = [hit(code.format(n, n)) for n in ("one", "two")]
+    quotes = best_quotes("when does the server restart at night", hits, tiny_encoder)
+    assert [quote.kind for quote in quotes] == ["prose", "code"]
+
+
+def test_an_item_is_not_quoted_again_beside_its_list(tiny_encoder: Encoder) -> None:
+    text = "The server restarts:\n\n- server restarts at night\n- server restarts on Monday\n"
+    quotes = best_quotes("when does the server restart", [hit(text)], tiny_encoder)
+    assert sum("at night" in quote.text for quote in quotes) == 1
+
+
 @pytest.mark.parametrize("echo", ["- server", "| **The server** |", "- [Server](https://example.org/a)"])
 def test_what_the_question_says_itself_is_no_answer(tiny_encoder: Encoder, echo: str) -> None:
     hits = [hit(f"{echo}\n"), hit("It restarts at night.")]
@@ -92,6 +137,9 @@ def test_names_of_columns_are_no_answer_unless_they_have_a_word_of_the_question(
     assert [q.text for q in best_quotes("what is this", [names], tiny_encoder)] == [
         "| `--port` | the port of the server |"
     ]
+    named = best_quotes("what is the meaning of --port", [names], tiny_encoder)
+    assert named[0].text == "| `--port` | the port of the server |"
+    assert numbered_text(named[:1]) == "“`--port` | the port of the server” [1]"
     data = hit("| Tuesday | nine to six |\n|---|---|\n")
     assert best_quotes("open on Tuesday?", [data], tiny_encoder)[0].text == "| Tuesday | nine to six |"
 

@@ -53,7 +53,9 @@ def test_a_chunk_is_quoted_by_sentence_item_row_and_code(text: str, expected: li
 
 def test_the_first_row_of_a_table_is_known() -> None:
     text = "| a | b |\n|---|:-:|\n| 1 | 2 |\n\n| c |\n| 3 |\n"
-    assert [text[span.start : span.end] for span in quotable_spans(text) if span.is_header] == ["| a | b |"]
+    assert [text[span.start : span.end] for span in quotable_spans(text) if span.kind == "header"] == [
+        "| a | b |"
+    ]
 
 
 def test_long_code_is_quoted_line_by_line() -> None:
@@ -90,6 +92,8 @@ def test_quotes_stand_in_order_and_do_not_overlap(text: str) -> None:
         ("<a href='x'>Install</a>", True),
         ('<img src="a.png" alt="A pond">', True),
         ('- [A library](https://example.org/a "Title")', True),
+        ("https://example.org/a <https://example.org/b>", True),
+        ("See https://example.org/a", False),
         ("[Install](#install) it.", False),
         ("Install", False),
         ("[^1]: _On ponds_ - https://example.org/a\n[^2]: A garden - https://example.org/b", True),
