@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline import urls
@@ -84,18 +84,32 @@ def export_hugo(site: Site) -> Export:
 
     named = _named_languages(site, config)
     languages = site_languages(site, text_value(_setting(config, "defaultcontentlanguage")), named)
+    default_language = languages[0] if languages else "en"
     folders = _language_folders(named)
 
+    def own_folder(draft: Draft) -> str | None:
+        return next((folder for folder in folders if draft.path.startswith(f"{folder}/")), None)
+
     def language(draft: Draft) -> str:
-        own = (tag for folder, tag in folders.items() if draft.path.startswith(f"{folder}/"))
-        return page_language(draft.front.meta) or file_language(draft.path, [*own, *languages])
+        folder = own_folder(draft)
+        tags = languages if folder is None else [folders[folder], *languages]
+        return page_language(draft.front.meta) or file_language(draft.path, tags)
+
+    def url(draft: Draft) -> str:
+        folder = own_folder(draft)
+        if folder is None:
+            path = urls.strip_suffix(draft.path.removeprefix(prefix))
+            stem, tag = _language(path, languages or [default_language])
+        else:
+            stem, tag = urls.strip_suffix(draft.path.removeprefix(f"{folder}/")), folders[folder]
+        return _url(site, draft, stem, "" if tag in ("", default_language) else f"{tag}/")
 
     return publish(
         site,
         tree,
         Rules(
             anchor_style="hugo",
-            url=lambda draft: _url(site, draft, draft.path.removeprefix(prefix)),
+            url=url,
             hidden=hidden,
             body=strip_hugo,
             notes=_notes,
@@ -182,9 +196,9 @@ def _notes(draft: Draft) -> list[ExportWarning]:
     ]
 
 
-def _url(site: Site, draft: Draft, path: str) -> str:
+def _url(site: Site, draft: Draft, stem: str, prefix: str) -> str:
+    """The address of a page whose path in its content folder is `stem`; `prefix` is its language's."""
     meta = draft.front.meta
-    stem, prefix = _language(site, urls.strip_suffix(path))
     if address := text_value(meta.get("url")):
         return written_url(
             site, draft.path, address if re.search(r"(/|\.\w+)$", address) else address + "/", "url"
@@ -203,13 +217,10 @@ def _url(site: Site, draft: Draft, path: str) -> str:
     return urls.join(site.base_url, prefix + urls.quote_path(urls.hugo_path(path)).lstrip("/"), True)
 
 
-def _language(site: Site, stem: str) -> tuple[str, str]:
-    """A path without its language (`about.fr` -> `about`), and the prefix of that language's URLs."""
-    name, dot, language = stem.rpartition(".")
-    others = site.options.get("languages", [])
-    if dot and isinstance(others, list) and language in others:
-        return name, f"{language}/"
-    return (name, "") if dot and language == site.options.get("default_language", "en") else (stem, "")
+def _language(stem: str, languages: Sequence[str]) -> tuple[str, str]:
+    """A path without its language and that language (`about.fr` -> `about`, `fr`), if it has one of these."""
+    name, _, language = stem.rpartition(".")
+    return (name, language) if name and language in languages else (stem, "")
 
 
 def _permalink(site: Site, folder: str) -> str | None:

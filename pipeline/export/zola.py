@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Sequence
 
 from pipeline import urls
 from pipeline.export.generator import is_below, read_config, site_languages
@@ -30,6 +31,7 @@ def export_zola(site: Site) -> Export:
     config = read_config(site, "config.toml", "zola.toml")
     ignored = config.get("ignored_content")
     languages = site_languages(site, text_value(config.get("default_language")), config.get("languages"))
+    others = [tag for tag in languages if tag != languages[0]]
 
     def hidden(draft: Draft) -> str | None:
         if not draft.path.startswith(prefix):
@@ -43,7 +45,7 @@ def export_zola(site: Site) -> Export:
         return hidden_section(below(prefix, [draft])[0], sections)
 
     def url(draft: Draft) -> str:
-        return _url(site, draft.front.meta, draft.path.removeprefix(prefix))
+        return _url(site, draft.front.meta, draft.path.removeprefix(prefix), others)
 
     def language(draft: Draft) -> str:
         return page_language(draft.front.meta) or file_language(draft.path, languages)
@@ -52,12 +54,12 @@ def export_zola(site: Site) -> Export:
     return publish(site, tree, rules)
 
 
-def _url(site: Site, meta: Meta, file: str) -> str:
+def _url(site: Site, meta: Meta, file: str, languages: Sequence[str]) -> str:
     if path := text_value(meta.get("path")):
         return urls.join(site.base_url, urls.quote_address(path), True)
     stem = urls.strip_suffix(file)
     stem, dot, language = stem.rpartition(".")
-    prefix = f"{language}/" if dot and language in site.options.get("languages", []) else ""
+    prefix = f"{language}/" if dot and language in languages else ""
     stem = stem if prefix else urls.strip_suffix(file)
     folder, name = posixpath.split(stem)
     if name == "_index":

@@ -139,6 +139,35 @@ def test_pages_say_their_language_in_the_way_of_their_kind(
     assert exported(make_site, kind, files, options=options).languages == languages
 
 
+@pytest.mark.parametrize(
+    ("kind", "files", "paths"),
+    [
+        ("hugo", {"hugo.toml": HUGO, "content/a.md": "T", "content/a.de.md": "Text"}, {"a/", "de/a/"}),
+        ("hugo", {"hugo.toml": HUGO, "content/a.en.md": "T", "content/b/index.de.md": "T"}, {"a/", "de/b/"}),
+        (
+            "hugo",
+            {"hugo.toml": OWN_FOLDERS, "content/a.md": "T", "content/german/a.md": "T"},
+            {"a/", "de/a/"},
+        ),
+        ("hugo", {"content/a.md": "T", "content/node.js.md": "T"}, {"a/", "node.js/"}),
+        (
+            "zola",
+            {
+                "config.toml": "[languages.fr]",
+                "content/a.md": "+++\n+++\nT",
+                "content/a.fr.md": "+++\n+++\nT",
+            },
+            {"a/", "fr/a/"},
+        ),
+    ],
+)
+def test_addresses_have_the_languages_that_the_configuration_names(
+    kind: str, files: dict[str, str], paths: set[str], make_site: MakeSite
+) -> None:
+    pages = exported(make_site, kind, files).pages
+    assert {page.url.split("/", 3)[3] for page in pages} == paths
+
+
 TRANSLATED = {
     "a.md": markdown("lang: en-US"),
     "b.md": markdown(""),
