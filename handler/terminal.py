@@ -10,7 +10,8 @@ from operator import itemgetter
 
 from handler.bundle.search import Hit, SearchResult
 from handler.bundle.types import Chunk
-from handler.generate.extractive import I_DONT_KNOW, Quote
+from handler.generate.extractive import I_DONT_KNOW
+from handler.generate.quotes import Quote
 from handler.sources import link, snippet, source_numbers, without_controls
 
 MAX_WIDTH = 100
