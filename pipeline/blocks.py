@@ -233,7 +233,8 @@ def _closes(line: str, markup: str) -> bool:
 
 def _fence_frame(text: str, markup: str) -> Frame:
     """A fence as a frame; one that was never closed is closed in each part."""
-    head, *rows = text.split("\n")
+    # In a quote, empty lines of it may stand above the fence.
+    head, *rows = text[text.rfind("\n", 0, text.index(markup)) + 1 :].split("\n")
     # Repeated, the opening line must not begin another list item.
     indent = regex.sub(r"[^>\s]", " ", head[: head.index(markup)])
     tail = rows.pop() if rows and _closes(rows[-1], markup) else indent + markup

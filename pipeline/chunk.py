@@ -14,7 +14,6 @@ from handler.bundle.types import Chunk
 from pipeline.anchors import Anchors
 from pipeline.blocks import Block, has_words, parse_blocks
 from pipeline.page import Page
-from pipeline.references import inline_references
 from pipeline.split import split_block, tail_of
 
 MAX_CHARS = 1500
@@ -149,7 +148,7 @@ def _sections(page: Page) -> Iterator[_Section]:
         anchor = next((anchor for _, _, anchor in reversed(path) if anchor), "")
         return _Section(heading, anchor, tuple(blocks))
 
-    for block in parse_blocks(inline_references(page.body)):
+    for block in parse_blocks(page.body):
         fragments = [anchors.add(heading) for heading in block.headings]
         if block.kind == "heading":
             if any(other.kind != "heading" and has_words(other.text) for other in blocks):

@@ -11,6 +11,7 @@ import apsw
 from handler.bundle.counted import counted
 from handler.bundle.database import create_database, insert_chunk, insert_keywords, insert_page
 from handler.bundle.encoder import ModelSpec, Vector, check_unit
+from handler.bundle.links import definitions_by_page
 from handler.bundle.passage import title_text
 from handler.bundle.types import BundleError, Chunk
 from pipeline.progress import Progress, no_progress
@@ -43,10 +44,12 @@ def write_index(
     try:
         with connection:
             connection.execute("INSERT INTO meta VALUES ('model', ?)", (model.fingerprint,))
-            page_ids = _insert_pages(connection, [chunks[i] for i in order], vector_of_title)
+            ordered = [chunks[i] for i in order]
+            page_ids = _insert_pages(connection, ordered, vector_of_title)
+            definitions = definitions_by_page(ordered)
             for chunk_id, i in enumerate(progress(order, len(order)), start=1):
                 insert_chunk(connection, chunk_id, page_ids[chunks[i].url], chunks[i], vectors[i])
-                insert_keywords(connection, chunk_id, chunks[i])
+                insert_keywords(connection, chunk_id, chunks[i], definitions.get(chunks[i].url, {}))
         # One segment and no free pages: the smallest file, and the quickest keyword lists.
         connection.execute("INSERT INTO chunk_fts(chunk_fts) VALUES ('optimize')")
         connection.execute("VACUUM")

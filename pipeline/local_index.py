@@ -23,7 +23,7 @@ from handler.bundle.database import (
     read_schema,
 )
 from handler.bundle.encoder import ModelSpec, Vector
-from handler.bundle.links import split_links
+from handler.bundle.links import link_definitions, split_links
 from handler.bundle.live import (
     LOCAL_VERSION,
     check_is_file,
@@ -155,6 +155,8 @@ class LocalIndex:
         insert_page(self._connection, page, page, first, title_vector)
         for chunk, vector in zip(chunks, vectors, strict=True):
             insert_chunk(self._connection, None, page, chunk, vector)
+        if any(link_definitions(chunk.text) for chunk in chunks):  # of links in the chunks before, too
+            self._connection.execute("UPDATE chunk SET text = text WHERE page = ?", (page,))
         now = datetime.now(UTC).isoformat(timespec="seconds")
         self._connection.execute(
             "INSERT INTO file VALUES (?, ?, ?, ?, ?)", (page, location, digest, text_digest, now)
@@ -263,9 +265,13 @@ def _text_digest(chunks: Sequence[Chunk]) -> str:
     return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
 
 
+def _split_links(text: str, url: str, defining: str | None) -> tuple[str, str]:
+    return split_links(text, url, link_definitions(defining or ""))
+
+
 # What triggers know by name, and of how many texts each is.
 _SQL_FUNCTIONS: tuple[tuple[str, int, Callable[..., str]], ...] = (
     ("keyword_text", 1, keyword_text),
-    ("own_text", 2, lambda text, url: split_links(text, url)[0]),
-    ("links", 2, lambda text, url: split_links(text, url)[1]),
+    ("own_text", 3, lambda *page: _split_links(*page)[0]),
+    ("links", 3, lambda *page: _split_links(*page)[1]),
 )

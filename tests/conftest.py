@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,6 +45,13 @@ PAGES: Pages = {
     "notes/server.md": "Server\n\nThe server runs nginx. Restart the server with systemctl.\n",
     "diary/secret.md": "Diary\n\nThe secret diary is about the garden and the server.\n",
 }
+
+
+def pytest_configure() -> None:
+    # A shell starts what runs in its background with Ctrl-C ignored, and every process that a test starts and
+    # interrupts would ignore it, too.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 # A module's and not the session's: as long as it runs, Playwright's event loop counts as running in this

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
@@ -75,9 +76,11 @@ def insert_chunk(
     )
 
 
-def insert_keywords(connection: apsw.Connection, chunk_id: int, chunk: Chunk) -> None:
-    """Puts the words of a chunk into the keyword index."""
-    fields = (chunk.title, " ".join(chunk.heading), *split_links(chunk.text, chunk.url))
+def insert_keywords(
+    connection: apsw.Connection, chunk_id: int, chunk: Chunk, definitions: Mapping[str, str]
+) -> None:
+    """Puts the words of a chunk into the keyword index. `definitions` are those of its page's links."""
+    fields = (chunk.title, " ".join(chunk.heading), *split_links(chunk.text, chunk.url, definitions))
     connection.execute(
         "INSERT INTO chunk_fts(rowid, title, heading, text, links) VALUES (?, ?, ?, ?, ?)",
         (chunk_id, *map(keyword_text, fields)),

@@ -33,8 +33,8 @@ PAIR_WEIGHT = 0.3
 # Without the titles link texts lose .02 to .05 of nDCG@10. In a plain sum with the mean they would gain as
 # much, but most questions are not about what a title says, and hit@1 of those falls by .05.
 PAGE_SHARE = 0.4
-# Who pastes a sentence looks for its page: a chunk that has all of a question, word for word, gains about so
-# many standard deviations, if the question is of so many words. Worth .01 of nDCG@10 on descriptions, which
+# Who pastes a sentence looks for its page: a chunk that has all of a question, word for word, gains so many
+# standard deviations, if the question is of so many words. Worth .01 of nDCG@10 on descriptions, which
 # often are a sentence of their page; questions hardly ever stand anywhere.
 MIN_VERBATIM_WORDS = 6
 VERBATIM_BONUS = 3.0
@@ -90,8 +90,8 @@ class Legs:
     """What both legs say of each of n chunks, all (n,), higher is better.
 
     `cosine` is in [-1, 1], `bm25` from 0. `meaning` is how near chunk and page are, less what a short chunk
-    loses, and `words` the BM25 with something for words that stand side by side. `verbatim` is about 1 where
-    the chunk has all of the question in one piece. A chunk outside the collections that were asked has -inf
+    loses, and `words` the BM25 with something for words that stand side by side. `verbatim` is 1 where the
+    chunk has all of the question in one piece. A chunk outside the collections that were asked has -inf
     and 0.
     """
 

@@ -17,6 +17,8 @@ Rows = NDArray[np.int32]
 
 # 64 MB hold the terms of some thousand questions at 100,000 chunks.
 CACHE_BYTES = 64 * 2**20
+# What an entry takes beside its chunks: terms that stand nowhere would be kept without bound.
+_ENTRY_BYTES = 512
 
 # A word in the title counts twice; in the headings above a chunk as in its text. In a link to another page it
 # only makes the chunk be found where nothing else has it: the other page is the one to find.
@@ -34,8 +36,8 @@ class Posting:
 
     @property
     def size_bytes(self) -> int:
-        """What the posting takes in memory."""
-        return self.rows.nbytes + self.bm25.nbytes
+        """What the posting takes in memory, with its place in a cache."""
+        return self.rows.nbytes + self.bm25.nbytes + _ENTRY_BYTES
 
 
 class Postings:

@@ -26,13 +26,16 @@ from handler.bundle.fusion import (
 )
 from handler.bundle.gate import COVERAGE_WEIGHT, Evidence, Gate, Verdict
 from handler.bundle.keyword import Posting, sum_bm25
+from handler.bundle.links import split_links
+from handler.bundle.passage import plain_text
 from handler.bundle.reader import Index
 from handler.bundle.terms import (
+    MAX_QUESTION_CHARS,
     asks_a_service,
     neighbours,
     points_at_site,
     query_phrases,
-    whole_phrase,
+    running_words,
 )
 from handler.bundle.types import BundleError, Chunk, Mode
 
@@ -44,6 +47,9 @@ CHUNKS_FOR_ANSWER = 3
 # A word in more chunks than this is too common to be looked for beside another: FTS5 walks through every
 # place of both. Without the bound, pairs took a third of the time of a search in 100,000 chunks.
 MAX_PAIRED_ROWS = 2_000
+
+# So many of the chunks that have all of a question's words are looked through for the question itself.
+MAX_LOOKED_THROUGH = 20
 
 
 class QueryEncoder(Protocol):
@@ -166,11 +172,10 @@ def _legs(index: Index, query: _Query, asked: NDArray[np.bool_] | None) -> Legs:
     bm25 = sum_bm25(query.postings, len(index))
     pairs = sum_bm25([index.postings[pair] for pair in _pairs(query)], len(index))
     words = bm25 + PAIR_WEIGHT * pairs
-    verbatim = _verbatim(index, query)
     if asked is not None:
         cosine, meaning = (np.where(asked, leg, np.float32(-np.inf)) for leg in (cosine, meaning))
-        bm25, words, verbatim = (np.where(asked, leg, np.float32(0)) for leg in (bm25, words, verbatim))
-    return Legs(cosine, meaning, bm25, words, verbatim)
+        bm25, words = (np.where(asked, leg, np.float32(0)) for leg in (bm25, words))
+    return Legs(cosine, meaning, bm25, words, _verbatim(index, query, bm25))
 
 
 def _pairs(query: _Query) -> tuple[str, ...]:
@@ -183,14 +188,26 @@ def _pairs(query: _Query) -> tuple[str, ...]:
     )
 
 
-def _verbatim(index: Index, query: _Query) -> Floats:
-    """(n,) about 1 for chunks with the question's words in one piece, next to 0 where these are a link."""
+def _verbatim(index: Index, query: _Query, bm25: Floats) -> Floats:
+    """(n,) 1 for chunks that have the question's words in one piece, and not as the text of a link elsewhere.
+
+    `bm25` (n,) is 0 for chunks that are not asked.
+    """
     scores = np.zeros(len(index), dtype=np.float32)
-    is_short = len(query.text.split()) < MIN_VERBATIM_WORDS
-    # FTS5 leaps from place to place of the rarest word.
-    if not is_short and any(len(posting.rows) <= MAX_PAIRED_ROWS for posting in query.postings):
-        found = index.postings[whole_phrase(query.text)]
-        scores[found.rows] = found.bm25 / index.postings.idf(len(found.rows))
+    # As in pages, NUL is a sign that plain_text keeps for itself.
+    asked = running_words(plain_text(query.text[:MAX_QUESTION_CHARS].replace("\0", " ")))
+    if not query.postings or len(asked.split()) < MIN_VERBATIM_WORDS:
+        return scores
+    rows = query.postings[0].rows
+    for posting in query.postings[1:]:
+        rows = np.intersect1d(rows, posting.rows, assume_unique=True)
+    rows = rows[bm25[rows] > 0]
+    rows = rows[np.argsort(-bm25[rows], kind="stable")][:MAX_LOOKED_THROUGH]
+    for row, chunk in zip(rows.tolist(), index.chunks(rows.tolist()), strict=True):
+        own, links = split_links(chunk.text, chunk.url)
+        is_own = asked in running_words(plain_text(own))
+        is_link = any(asked in running_words(plain_text(link)) for link in links.split("\n"))
+        scores[row] = is_own or (not is_link and asked in running_words(plain_text(chunk.text)))
     return scores
 
 

@@ -97,10 +97,10 @@ def query_phrases(question: str) -> tuple[str, ...]:
     return tuple(phrases)[:MAX_TERMS]
 
 
-def whole_phrase(question: str) -> str:
-    """The question as one term: all of its words in a row, as `keyword_text` has them; MAX_TERMS at most."""
-    words = keyword_text(question[:MAX_QUESTION_CHARS]).split()
-    return " ".join([part for word in words for part in _parts(word)][:MAX_TERMS])
+def running_words(text: str) -> str:
+    """The text's words one after the other, folded, with a space before, between and behind them."""
+    words = " ".join(part for word in fold(text).split() for part in _parts(word))
+    return f" {words} "
 
 
 # Words that have no meaning without somebody or something at hand: the site, or whoever writes it. Not "you":

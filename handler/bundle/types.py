@@ -16,8 +16,7 @@ class BundleError(Exception):
 class Chunk:
     """A part of one page, small enough for the embedding model.
 
-    `text` is markdown as the page has it, heading line included, with the addresses of its reference links
-    beside them. `heading` is the path of headings that
+    `text` is markdown as the page has it, heading line included. `heading` is the path of headings that
     the chunk stands under, outermost first, as plain text without markup and without the page's title
     unless the page repeats it as a heading. `anchor` is the fragment of the innermost heading as the
     site's generator makes it, without `#`; empty before the first heading. `ordinal` counts from 0

@@ -13,6 +13,7 @@ from handler.bundle.counted import counted
 from handler.bundle.database import create_tables, insert_keywords, open_database
 from handler.bundle.encoder import ModelSpec, check_unit
 from handler.bundle.layout import DATABASE
+from handler.bundle.links import definitions_by_page
 from handler.bundle.manifest import Manifest, check_format, read_manifest
 from handler.bundle.probe import check_probe
 from handler.bundle.reader import Index
@@ -88,9 +89,11 @@ def _check_keywords(index: Index, connection: apsw.Connection, expected: apsw.Co
 
     An FTS5 table without content of its own cannot notice that it is out of step: SQLite's check says ok.
     """
+    chunks = index.chunks(range(len(index)))
+    definitions = definitions_by_page(chunks)
     with expected:
-        for chunk_id, chunk in enumerate(index.chunks(range(len(index))), start=1):
-            insert_keywords(expected, chunk_id, chunk)
+        for chunk_id, chunk in enumerate(chunks, start=1):
+            insert_keywords(expected, chunk_id, chunk, definitions.get(chunk.url, {}))
     sql = "SELECT term, doc, col, offset FROM temp.words"
     for each in (connection, expected):
         each.execute("CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, chunk_fts, instance)")

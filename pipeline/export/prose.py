@@ -108,8 +108,10 @@ def code_spans(text: str) -> list[Span]:
 def _fence_end(text: str, token: re.Match[str]) -> int | None:
     """The end of the fenced block that a run of backticks or tildes opens, or None when it opens none."""
     run = token[0]
+    if len(run) < 3:  # first, or a long line of inline code would be walked back for each
+        return None
     line_start = text.rfind("\n", 0, token.start()) + 1
-    if len(run) < 3 or _CONTAINER.fullmatch(text, line_start, token.start()) is None:
+    if _CONTAINER.fullmatch(text, line_start, token.start()) is None:
         return None
     line_end = text.find("\n", token.end())
     if run[0] == "`" and "`" in text[token.end() : line_end if line_end >= 0 else len(text)]:

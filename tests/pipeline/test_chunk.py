@@ -102,13 +102,6 @@ def test_headings_never_closed_are_text_and_take_linear_time() -> None:
     assert "".join(chunk.text for chunk in chunks_of(text)) == text
 
 
-def test_a_reference_link_has_its_address_in_its_own_chunk() -> None:
-    body = f"# One\n\n[The pond][pond] {words(30)}\n\n# Two\n\n{words(30)}\n\n[pond]: /water/pond\n"
-    first, second = chunks_of(body)
-    assert "[The pond](/water/pond)" in first.text
-    assert second.text.endswith("[pond]: /water/pond")
-
-
 def test_small_fragments_join_a_neighbour() -> None:
     assert len(chunks_of(f"# A\n\n{PROSE}\n\n## Licence\n\nMIT\n\n## B\n\n{PROSE}")) == 2
     assert len(chunks_of(f"Hello.\n\n# A\n\n{PROSE}")) == 1
@@ -153,6 +146,19 @@ def test_every_page_that_is_not_blank_has_a_chunk() -> None:
 def test_a_comment_in_code_is_not_a_heading(code: str) -> None:
     chunks = chunks_of(f"# A\n\n{PROSE}\n\n{code}")
     assert {chunk.heading for chunk in chunks} == {("A",)}
+
+
+@pytest.mark.parametrize("body", [">\n>```", ">\n> ```js\n> x = 1\n> ```\n", "-\n  ~~~\n  x = 1\n  ~~~\n"])
+def test_a_fence_may_stand_below_an_empty_line_of_its_quote_or_item(body: str) -> None:
+    assert [chunk.text for chunk in chunks_of(body)] == [body.strip()]
+
+
+def test_a_long_fence_below_an_empty_line_of_its_quote_is_split() -> None:
+    chunks = chunks_of(">\n> ```js\n" + "> a line of code\n" * 200 + "> ```\n")
+    assert len(chunks) > 1
+    for chunk in chunks:
+        assert chunk.text.startswith("> ```js\n> a line of code\n")
+        assert chunk.text.endswith("\n> ```")
 
 
 def test_a_heading_after_a_closed_fence_is_a_heading() -> None:

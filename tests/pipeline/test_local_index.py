@@ -126,6 +126,17 @@ def test_keywords_follow_every_change_of_a_row(index: LocalIndex, path: Path, ti
     index._connection.execute("INSERT INTO chunk_fts(chunk_fts) VALUES ('integrity-check')")
 
 
+def test_links_of_a_page_may_be_defined_in_a_later_chunk(
+    index: LocalIndex, path: Path, tiny_encoder: Encoder
+) -> None:
+    put(
+        index, tiny_encoder, page("hub", "The [heron][bird], a [pond][].", "[bird]: bird.md\n[Pond]: pond.md")
+    )
+    put(index, tiny_encoder, page("bird", "Here stands, at the water behind the house, a heron."))
+    assert found(path, tiny_encoder, "heron")[0] == "Here stands, at the water behind the house, a heron."
+    assert len(found(path, tiny_encoder, "pond")) == 1
+
+
 def test_two_files_cannot_have_one_address(index: LocalIndex, tiny_encoder: Encoder) -> None:
     put(index, tiny_encoder, page("a", "The pond."))
     other = page("a", "The lake.")

@@ -167,7 +167,9 @@ def test_a_sentence_that_is_pasted_is_found_where_it_stands(make_index: MakeInde
     )
     link = chunk("link", f"Read [{sentence}](told) about the old koi and its house, where koi swam today.")
     told = chunk(
-        "told", f"It rained. {sentence.upper()}! All of us saw that it did, and told it to others. " * 2
+        "told",
+        "It rained. Today the [old koi](koi) `swam` to THE house! All of us saw that it did, and told it. "
+        * 2,
     )
     fixed, index = all_alike(make_index([about, link, told]))
 
@@ -175,6 +177,8 @@ def test_a_sentence_that_is_pasted_is_found_where_it_stands(make_index: MakeInde
         return search(index, fixed, question).hits[0].chunk.title
 
     assert first(f"{sentence}.") == "Told"
+    assert first("today the *old* koi swam to the `house`") == "Told"
+    assert first("Today the old koi ? - ? - ?") != "Told"  # not six words
     assert first("Where is the house that the old koi swam to today?") != "Told"
 
 

@@ -16,7 +16,7 @@ TEXT = "figma browser challenge vesuvius installation installed call cafeteria b
 def connection() -> Iterator[apsw.Connection]:
     connection = apsw.Connection(":memory:")
     create_tables(connection, 8)
-    insert_keywords(connection, 1, Chunk("https://x.org/", "", "x.md", "x", (), "", 0, TEXT))
+    insert_keywords(connection, 1, Chunk("https://x.org/", "", "x.md", "x", (), "", 0, TEXT), {})
     yield connection
     connection.close()
 

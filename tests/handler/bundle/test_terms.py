@@ -13,7 +13,7 @@ from handler.bundle.terms import (
     neighbours,
     points_at_site,
     query_phrases,
-    whole_phrase,
+    running_words,
 )
 
 
@@ -148,9 +148,9 @@ def test_a_wish_is_told_from_a_question(question: str, asks: bool) -> None:
     assert asks_a_service(question) is asks
 
 
-def test_a_whole_phrase_has_every_word_in_its_order() -> None:
-    assert whole_phrase("Don't the `hasSuffix()` names -- in C++?") == (
-        "don t the hassuffix has suffix names in c cplusplus"
+def test_running_words_are_folded_and_parted_from_all_else() -> None:
+    assert running_words("Don't the `hasSuffix()` -- in C++?\n東京") == (
+        " don t the hassuffix in c cplusplus 東 京 "
     )
-    assert whole_phrase("the word " * 10_000) == " ".join(["the word"] * (MAX_TERMS // 2))
-    assert whole_phrase("a\0b \ud800 ? ") == "a b"
+    assert running_words("a\0b \ud800 ? ") == " a b "
+    assert running_words(" ? ") == "  "

@@ -68,6 +68,11 @@ def test_a_long_line_of_unmatched_backticks_takes_linear_time() -> None:
     assert code_spans(text)
 
 
+def test_a_long_line_of_inline_code_takes_linear_time() -> None:
+    n_spans = 100_000  # walked back to the line's start for each, it would take minutes
+    assert len(code_spans("`a" * 2 * n_spans)) == n_spans
+
+
 def test_thousands_of_blank_lines_take_linear_time() -> None:
     text = "\n" * 200_000 + "    code\n" + " \r\n" * 100_000
     assert [text[start:end].strip() for start, end in code_spans(text)] == ["code"]
