@@ -16,6 +16,7 @@ MAX_LABEL_WORDS = 8
 # A list or table of more characters is no answer to be taken in at once.
 MAX_LIST_CHARS = 600
 
+_SENTENCE_ENDS = tuple(".!?…。！？")
 # `\|` is a sign within a cell.
 _CELL_BORDER = re.compile(r"(?<!\\)\|")
 
@@ -80,13 +81,14 @@ def quotes_of(text: str, source: int) -> list[Quote]:
 
 
 def announced_among(parts: Sequence[Quote], text: str) -> dict[Quote, Quote]:
-    """What follows each sentence of a chunk that ends in a colon: code, or a whole list or table.
+    """What follows a sentence of a chunk that ends in a colon, or is ended by a list: code, a list, a table.
 
     `parts` are all of the chunk's, and `text` is its.
     """
     announced: dict[Quote, Quote] = {}
     for i, (lead, below) in enumerate(pairwise(parts), start=1):
-        if lead.kind != "prose" or not _announces(lead):
+        goes_on = below.kind == "item" and not lead.shown.endswith(_SENTENCE_ENDS)
+        if lead.kind != "prose" or not (_announces(lead) or goes_on):
             continue
         if below.is_code:
             announced[lead] = below

@@ -64,21 +64,21 @@ def test_code_stands_below_the_sentence_that_announces_it_even_where_it_is_neare
     assert [quote.is_code for quote in quotes] == [False, True]
 
 
-def test_the_list_that_a_sentence_announces_comes_whole_and_with_it(tiny_encoder: Encoder) -> None:
+@pytest.mark.parametrize("lead", ["The server restarts at times:", "The server restarts"])
+def test_the_list_that_a_sentence_announces_comes_whole_and_with_it(tiny_encoder: Encoder, lead: str) -> None:
+    """Whether the sentence has a colon, or goes on in the items."""
     items = "- at **night**. Or\n  in the morning\n- [on Monday](https://example.org/)"
-    text = f"The server restarts at times:\n\n{items}\n\nThe piano is old."
+    text = f"{lead}\n\n{items}\n\nThe piano is old."
     quotes = best_quotes("when does the server restart", [hit(text)], tiny_encoder)[:2]
     assert [text[quote.start : quote.end] for quote in quotes] == [
-        "The server restarts at times:",
+        lead,
         items.removeprefix("- "),
     ]
     assert quotes[1].shown == "- at night. Or in the morning\n- on Monday"
-    assert numbered_text(quotes) == (
-        "“The server restarts at times:” [1]\n- at night. Or in the morning\n- on Monday\n[1]"
-    )
+    assert numbered_text(quotes) == (f"“{lead}” [1]\n- at night. Or in the morning\n- on Monday\n[1]")
     found = SearchResult("server", (hit(text),), Verdict(True, ""))
     assert format_answer(found, quotes).split("\n")[:4] == [
-        "“The server restarts at times:” [1]",
+        f"“{lead}” [1]",
         "- at night. Or in the morning",
         "- on Monday",
         "[1]",
