@@ -46,7 +46,7 @@ def write_index(
             connection.execute("INSERT INTO meta VALUES ('model', ?)", (model.fingerprint,))
             ordered = [chunks[i] for i in order]
             page_ids = _insert_pages(connection, ordered, vector_of_title)
-            definitions = definitions_by_page(ordered)
+            definitions = definitions_by_page((chunk.url, chunk.text) for chunk in ordered)
             for chunk_id, i in enumerate(progress(order, len(order)), start=1):
                 insert_chunk(connection, chunk_id, page_ids[chunks[i].url], chunks[i], vectors[i])
                 insert_keywords(connection, chunk_id, chunks[i], definitions.get(chunks[i].url, {}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ from handler.bundle.database import (
     read_schema,
 )
 from handler.bundle.encoder import ModelSpec, Vector
-from handler.bundle.links import link_definitions, split_links
+from handler.bundle.links import definitions_by_page, link_definitions, split_links
 from handler.bundle.live import (
     LOCAL_VERSION,
     check_is_file,
@@ -38,6 +38,9 @@ from handler.bundle.types import BundleError, Chunk
 LOCAL_SCHEMA = Path(__file__).with_name("local_schema.sql")
 TITLE_VECTORS = Path(__file__).with_name("local_title_vectors.sql")
 KEYWORDS = Path(__file__).with_name("local_keywords.sql")
+
+# Of each page by its URL: the addresses that it defines for its reference links, by name.
+Definitions = dict[str, Mapping[str, str]]
 
 # Another process may be writing; each of its transactions lasts some milliseconds.
 BUSY_TIMEOUT_MS = 60_000
@@ -67,8 +70,10 @@ class AddressTakenError(Exception):
 class LocalIndex:
     """An open local index. Every change is one transaction, and processes take turns."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, definitions: Definitions) -> None:
+        """`definitions` are what the connection's functions know of the pages' links."""
         self._connection = connection
+        self._definitions = definitions
 
     def digest(self, location: str) -> str | None:
         """The digest that the file at an absolute path was ingested with, or None."""
@@ -153,10 +158,10 @@ class LocalIndex:
             raise AddressTakenError(first.url, holder)
         page = 1 + (self._connection.execute("SELECT max(id) FROM page").get or 0)
         insert_page(self._connection, page, page, first, title_vector)
+        self._definitions.clear()
+        self._definitions.update(definitions_by_page((chunk.url, chunk.text) for chunk in chunks))
         for chunk, vector in zip(chunks, vectors, strict=True):
             insert_chunk(self._connection, None, page, chunk, vector)
-        if any(link_definitions(chunk.text) for chunk in chunks):  # of links in the chunks before, too
-            self._connection.execute("UPDATE chunk SET text = text WHERE page = ?", (page,))
         now = datetime.now(UTC).isoformat(timespec="seconds")
         self._connection.execute(
             "INSERT INTO file VALUES (?, ?, ?, ?, ?)", (page, location, digest, text_digest, now)
@@ -194,17 +199,34 @@ def open_local_index(path: Path, model: ModelSpec | None) -> Iterator[LocalIndex
         raise BundleError(f"{path} cannot be written: {reason_of(error)}") from error
     try:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-        for name, n_texts, function in _SQL_FUNCTIONS:
-            connection.create_scalar_function(name, function, n_texts, deterministic=True)
-        _bring_up_to_date(connection, path, model)
-        yield LocalIndex(connection)
+        definitions: Definitions = {}
+        _create_functions(connection, definitions)
+        _bring_up_to_date(connection, path, model, definitions)
+        yield LocalIndex(connection, definitions)
     except apsw.Error as error:
         raise BundleError(f"{path} cannot be written: {reason_of(error)}") from error
     finally:
         connection.close()
 
 
-def _bring_up_to_date(connection: apsw.Connection, path: Path, model: ModelSpec | None) -> None:
+def _create_functions(connection: apsw.Connection, definitions: Definitions) -> None:
+    """Creates what triggers know by name. Of a page without definitions, a chunk's own hold."""
+
+    def split(text: str, url: str) -> tuple[str, str]:
+        return split_links(text, url, definitions.get(url) or link_definitions(text))
+
+    functions: tuple[tuple[str, int, Callable[..., str]], ...] = (
+        ("keyword_text", 1, keyword_text),
+        ("own_text", 2, lambda text, url: split(text, url)[0]),
+        ("links", 2, lambda text, url: split(text, url)[1]),
+    )
+    for name, n_texts, function in functions:
+        connection.create_scalar_function(name, function, n_texts, deterministic=True)
+
+
+def _bring_up_to_date(
+    connection: apsw.Connection, path: Path, model: ModelSpec | None, definitions: Definitions
+) -> None:
     check_local_version(connection)
     if connection.pragma("user_version") < LOCAL_VERSION:
         # Both count for a new file alone, and neither can be had inside of a transaction.
@@ -224,6 +246,10 @@ def _bring_up_to_date(connection: apsw.Connection, path: Path, model: ModelSpec 
             if lacks_title_vectors(connection):
                 connection.execute(read_schema(TITLE_VECTORS))
             if version < LOCAL_VERSION:
+                texts = connection.execute(
+                    "SELECT url, text FROM chunk JOIN page ON page.id = chunk.page ORDER BY chunk.id"
+                )
+                definitions.update(definitions_by_page(texts))
                 connection.execute(read_schema(KEYWORDS))
                 connection.pragma("user_version", LOCAL_VERSION)
     made_with = connection.execute("SELECT value FROM meta WHERE key = 'model'").get
@@ -263,15 +289,3 @@ def _transaction(connection: apsw.Connection) -> Iterator[None]:
 def _text_digest(chunks: Sequence[Chunk]) -> str:
     texts = [" ".join(chunk.text.split()) for chunk in chunks]
     return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
-
-
-def _split_links(text: str, url: str, defining: str | None) -> tuple[str, str]:
-    return split_links(text, url, link_definitions(defining or ""))
-
-
-# What triggers know by name, and of how many texts each is.
-_SQL_FUNCTIONS: tuple[tuple[str, int, Callable[..., str]], ...] = (
-    ("keyword_text", 1, keyword_text),
-    ("own_text", 3, lambda *page: _split_links(*page)[0]),
-    ("links", 3, lambda *page: _split_links(*page)[1]),
-)

@@ -1,13 +1,12 @@
 -- The keyword index of a local index, in place of the one that was there: a bundle's, or an older version's.
 -- Unlike a bundle's, it forgets a chunk without being told its words, which another version may fold otherwise.
--- Whoever writes brings the functions keyword_text(), own_text() and links(). Definitions of a page's reference
--- links may stand in any of its chunks: who puts one in that has some touches the others of the page again.
+-- Whoever writes brings the functions keyword_text(), own_text() and links(), and knows the definitions of a page's
+-- reference links, which may stand in any of its chunks.
 
 DROP TRIGGER IF EXISTS chunk_inserted;
 DROP TRIGGER IF EXISTS chunk_updated;
 DROP TRIGGER IF EXISTS page_updated;
 DROP VIEW IF EXISTS chunk_words;
-DROP VIEW IF EXISTS chunk_definitions;
 DROP TABLE chunk_fts;
 
 CREATE VIRTUAL TABLE chunk_fts USING fts5(
@@ -17,9 +16,6 @@ CREATE VIRTUAL TABLE chunk_fts USING fts5(
     tokenize = "{tokenizer}"
 );
 
-CREATE VIEW chunk_definitions AS
-SELECT page, group_concat(text, char(10)) AS text FROM chunk WHERE text LIKE '%]:%' GROUP BY page;
-
 CREATE VIEW chunk_words AS
 SELECT
     chunk.id,
@@ -28,9 +24,9 @@ SELECT
     keyword_text(
         (SELECT coalesce(group_concat(value, ' ' ORDER BY key), '') FROM json_each(chunk.heading))
     ) AS heading,
-    keyword_text(own_text(chunk.text, page.url, defining.text)) AS text,
-    keyword_text(links(chunk.text, page.url, defining.text)) AS links
-FROM chunk JOIN page ON page.id = chunk.page LEFT JOIN chunk_definitions AS defining ON defining.page = page.id;
+    keyword_text(own_text(chunk.text, page.url)) AS text,
+    keyword_text(links(chunk.text, page.url)) AS links
+FROM chunk JOIN page ON page.id = chunk.page;
 
 INSERT INTO chunk_fts(rowid, title, heading, text, links)
 SELECT id, title, heading, text, links FROM chunk_words;

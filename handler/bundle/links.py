@@ -8,19 +8,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from urllib.parse import urljoin, urlsplit
 
-from handler.bundle.types import Chunk
+from handler.bundle.passage import LINK_ADDRESS, LINK_TITLE
 
 _CODE = r"(?<![`~])(?P<fence>`+|~{3,})(?![`~]).+?(?<![`~])(?P=fence)(?![`~])"
-_TITLE = r"""(?:"[^"]*"|'[^']*'|\([^()]*\))"""
 # CommonMark 0.31, section 4.7. Footnotes (`[^1]`) look alike and are none, nor is prose behind `[Note]:`.
 _DEFINITION = (
     r"^ {0,3}\[(?!\^)(?P<defined>[^\[\]\n]+)\]:[ \t]*(?P<address><[^<>\n]*>|[^\s<]\S*)"
-    rf"(?:[ \t]+{_TITLE})?[ \t]*\r?$"
+    rf"(?:[ \t]+{LINK_TITLE})?[ \t]*\r?$"
 )
 # A link's text may hold an image.
 _LABEL = r"(?<![!\\\]])\[(?P<label>(?:[^\[\]]++|(?<=!)\[[^\[\]]*+\]\([^()]*+\))*+)(?<!\\)\]"
 _TARGET = (
-    rf"\(\s*+(?P<target><[^<>\n]*>|[^\s()]*(?:\([^\s()]*\)[^\s()]*)*)(?:\s+{_TITLE})?\s*\)"
+    rf"\(\s*+(?P<target>{LINK_ADDRESS})(?:\s+{LINK_TITLE})?\s*\)"
     r"|\[(?!\^)(?P<name>[^\[\]]*)\]"
 )
 _LINK = re.compile(rf"{_CODE}|{_DEFINITION}|{_LABEL}(?:{_TARGET})?", re.S | re.M)
@@ -63,12 +62,15 @@ def link_definitions(markdown: str) -> dict[str, str]:
     return found
 
 
-def definitions_by_page(chunks: Iterable[Chunk]) -> Mapping[str, Mapping[str, str]]:
-    """The link definitions of each page by its URL. They mostly stand at its end, far from their links."""
+def definitions_by_page(texts: Iterable[tuple[str, str]]) -> Mapping[str, Mapping[str, str]]:
+    """The link definitions of each page by its URL, of the URLs and texts of chunks; none of any other page.
+
+    They mostly stand at a page's end, far from their links.
+    """
     found: defaultdict[str, dict[str, str]] = defaultdict(dict)
-    for chunk in chunks:
-        for name, address in link_definitions(chunk.text).items():
-            found[chunk.url].setdefault(name, address)
+    for url, text in texts:
+        for name, address in link_definitions(text).items():
+            found[url].setdefault(name, address)
     return found
 
 

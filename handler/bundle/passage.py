@@ -82,8 +82,10 @@ _COMMENT = re.compile(r"<!--.*?(?:-->|$)|\{/\*.*?\*/\}", re.S)
 _ALT = re.compile(r"""<[a-zA-Z][^<>]*?\salt\s*=\s*(?:"([^"]*)"|'([^']*)')[^<>]*>""")
 _TAG = re.compile(r"</?[a-zA-Z][\w.:-]*(?:\s[^<>]*)?/?>")
 _AUTOLINK = re.compile(r"<((?:[a-zA-Z][\w+.-]*:|[^\s<>@]+@)[^\s<>]*)>")
-_TITLE = r"""(?:"[^"]*"|'[^']*'|\([^()]*\))"""
-_TARGET = rf"\(\s*(?:<[^<>\n]*>|[^\s()]*(?:\([^\s()]*\)[^\s()]*)*)(?:\s+{_TITLE})?\s*\)"
+# Of links: where they lead, and the title that may stand behind it.
+LINK_ADDRESS = r"(?:<[^<>\n]*>|[^\s()]*(?:\([^\s()]*\)[^\s()]*)*)"
+LINK_TITLE = r"""(?:"[^"]*"|'[^']*'|\([^()]*\))"""
+_TARGET = rf"\(\s*{LINK_ADDRESS}(?:\s+{LINK_TITLE})?\s*\)"
 _IMAGE = re.compile(rf"!\[([^\[\]]*)\](?:{_TARGET}|\[[^\[\]]*\])")
 _LINK = re.compile(rf"\[([^\[\]]*)\](?:{_TARGET}|\[[^\[\]]*\])")
 _DEFINITION = re.compile(r"^ {0,3}\[(?!\^)[^\[\]]+\]:\s.*$", re.M)
@@ -98,11 +100,11 @@ def _plain_prose(markdown: str) -> str:
     kept: list[str] = []
 
     def keep(text: str) -> str:
-        """A mark that stands for the text until all markup is gone; page text has no NUL."""
+        """A mark that stands for the text until all markup is gone."""
         kept.append(text)
         return f"\0{len(kept) - 1}\0"
 
-    text = _CODE.sub(lambda match: keep(match[2]), markdown)
+    text = _CODE.sub(lambda match: keep(match[2]), markdown.replace("\0", " "))
     text = _ESCAPE.sub(lambda match: keep(match[1]), text)
     text = _COMMENT.sub(" ", text)
     text = _ALT.sub(lambda match: f" {match[1] or match[2] or ''} ", text)

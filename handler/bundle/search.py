@@ -194,8 +194,7 @@ def _verbatim(index: Index, query: _Query, bm25: Floats) -> Floats:
     `bm25` (n,) is 0 for chunks that are not asked.
     """
     scores = np.zeros(len(index), dtype=np.float32)
-    # As in pages, NUL is a sign that plain_text keeps for itself.
-    asked = running_words(plain_text(query.text[:MAX_QUESTION_CHARS].replace("\0", " ")))
+    asked = running_words(plain_text(query.text[:MAX_QUESTION_CHARS]))
     if not query.postings or len(asked.split()) < MIN_VERBATIM_WORDS:
         return scores
     rows = query.postings[0].rows
@@ -204,11 +203,16 @@ def _verbatim(index: Index, query: _Query, bm25: Floats) -> Floats:
     rows = rows[bm25[rows] > 0]
     rows = rows[np.argsort(-bm25[rows], kind="stable")][:MAX_LOOKED_THROUGH]
     for row, chunk in zip(rows.tolist(), index.chunks(rows.tolist()), strict=True):
-        own, links = split_links(chunk.text, chunk.url)
-        is_own = asked in running_words(plain_text(own))
-        is_link = any(asked in running_words(plain_text(link)) for link in links.split("\n"))
-        scores[row] = is_own or (not is_link and asked in running_words(plain_text(chunk.text)))
+        scores[row] = asked in running_words(plain_text(chunk.text)) and not _is_link_only(asked, chunk)
     return scores
+
+
+def _is_link_only(words: str, chunk: Chunk) -> bool:
+    """Whether words that a chunk has are the text of a link to another page, and stand nowhere beside it."""
+    own, links = split_links(chunk.text, chunk.url)
+    if words in running_words(plain_text(own)):
+        return False
+    return any(words in running_words(plain_text(link)) for link in links.split("\n"))
 
 
 def _best_by_page(index: Index, scores: Floats, count: int, chunks_per_page: int | None) -> dict[int, float]:

@@ -90,7 +90,7 @@ def _check_keywords(index: Index, connection: apsw.Connection, expected: apsw.Co
     An FTS5 table without content of its own cannot notice that it is out of step: SQLite's check says ok.
     """
     chunks = index.chunks(range(len(index)))
-    definitions = definitions_by_page(chunks)
+    definitions = definitions_by_page((chunk.url, chunk.text) for chunk in chunks)
     with expected:
         for chunk_id, chunk in enumerate(chunks, start=1):
             insert_keywords(expected, chunk_id, chunk, definitions.get(chunk.url, {}))

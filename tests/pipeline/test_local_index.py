@@ -216,6 +216,8 @@ def test_a_file_of_the_second_version_gets_its_keywords_anew(
 ) -> None:
     with open_local_index(path, tiny_spec) as index:
         put(index, tiny_encoder, page("a", "The [lake](/b) and the pond."))
+        put(index, tiny_encoder, page("hub", "A [heron].", "[heron]: /bird"))
+        put(index, tiny_encoder, page("bird", "Here stands, at the water behind the house, a heron."))
         for name in ("chunk_inserted", "chunk_updated", "page_updated"):
             index._connection.execute(f"DROP TRIGGER {name}")
         index._connection.execute(
@@ -235,6 +237,8 @@ def test_a_file_of_the_second_version_gets_its_keywords_anew(
         put(index, tiny_encoder, page("c", "A lake."))
     assert found(path, tiny_encoder, "lake") == ["A lake.", "The [lake](/b) and the pond."]
     assert found(path, tiny_encoder, "pond") == ["The [lake](/b) and the pond."]
+    # A page's links are defined in another of its chunks.
+    assert found(path, tiny_encoder, "heron")[0] == "Here stands, at the water behind the house, a heron."
 
 
 def test_a_copy_of_an_older_bundle_says_how_it_is_brought_up_to_date(

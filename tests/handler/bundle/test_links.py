@@ -92,7 +92,7 @@ def test_a_page_defines_its_links_anywhere_but_in_code() -> None:
             ("x", 2, "[a]: /z"),
         )
     ]
-    assert definitions_by_page(chunks) == {
+    assert definitions_by_page((chunk.url, chunk.text) for chunk in chunks) == {
         "https://example.org/x": {"a": "/x"},
         "https://example.org/y": {"a": "/y"},
     }

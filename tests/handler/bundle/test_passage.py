@@ -71,3 +71,7 @@ def test_the_middle_of_a_long_heading_path_is_left_out_first() -> None:
 )
 def test_unfinished_markup_is_text(unit: str) -> None:
     assert plain_text(unit * 1500 + "\nend").endswith("end")
+
+
+def test_a_sign_that_marks_what_is_kept_means_nothing_in_a_text() -> None:
+    assert plain_text("a\0b `c` \x00 0 \x00") == "a b c 0"
